@@ -47,10 +47,10 @@ def take(run: Run) -> Look:
 def found(run: Run, verdicts: Sequence[Verdict]) -> Look:
     """What verdicts come to at the run's scale, and what they leave open."""
     stated = {claim.id: claim for claim in run.recipe.claims(run.scale)}
-    names = {one.id: one.verdict for one in verdicts if one.id in stated}
-    undecided = [one.id for one in verdicts if one.id in stated and not one.decided]
+    words = {v.id: v.word for v in verdicts if v.id in stated}
+    undecided = [v.id for v in verdicts if v.id in stated and not v.decided]
     needed = {arm for name in undecided for arm in run.document.arms_of(stated[name])}
-    return Look(len(run.seeds), names, undecided, [arm for arm in run.arms if arm in needed])
+    return Look(len(run.seeds), words, undecided, [arm for arm in run.arms if arm in needed])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which method when: what each needs, costs and gains in our records, as results/published/methods.md.
+"""What each method cost here: what it needs, costs and gains in our records, as results/published/methods.md.
 
 Which arm of which record shows a method is written in methods.yaml; every number is the record's, what stands
 in memory is what the planner counts.
@@ -21,11 +21,13 @@ from encore.forecast.work import of_node
 from encore.recipe.graph import Graph, Node
 
 SCALE = "cpu"
-HEAD = """# Which method when
+HEAD = """# What each method cost here
 
 What each method needs, costs and gains in our records at scale `cpu`: models of a tenth of a million to
-half a million parameters on procedural tasks. Within one table all begin from the same checkpoint, and
-the gain is paired by seed, with its 95% interval; between tables nothing can be compared. *Models* stand
+half a million parameters on procedural tasks. It is no guide to which method to take for another model.
+Within one table all begin from the same checkpoint, and the gain is paired by seed, with its 95% interval
+over seeds; between tables nothing can be compared. The interval lacks the error that all seeds share: of
+the one base model, and of its one measurement where the checkpoint before is the base model. *Models* stand
 in memory at the fullest: the policy, and a reference, a critic or a reward model beside it. *Cost* is the
 operations of all that leads from the one checkpoint to the other, a seed: drawing, labelling and
 training. *Collapsed*: seeds that ended far below where they began; *warned*: the health checks that did.

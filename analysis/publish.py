@@ -7,11 +7,12 @@
 Writes the report's tables as CSV, numbers.csv (the final numbers of every arm and seed) and runs.csv
 (commit, versions, hardware, time and tokens of every stage; the commit holds the recipe as it was), what
 the page shows beside tables (shown.json: a hundred samples; curves.csv: learning curves, thinned), and the
-installed packages with their versions (packages.txt). A
-record in results/published also gets its row in the README there, and its part of methods.md; --index
-writes both without a new record. --rejudge judges every record anew, from its numbers.csv and the recipe
-as it is now: no run is repeated, and seeds that chose a dial are left out. A record of an earlier world
-(its recipe judges other seeds by now) keeps its verdicts.
+installed packages with their versions (packages.txt). Of a claim that came out reversed its recipe must say
+what in our world may cause it (`world`), or nothing is written. A record in results/published also gets its
+row in the README and in index.html there, and its part of methods.md; --index writes the three without a
+new record. --rejudge judges every record anew, from its numbers.csv and the recipe as it is now: no run is
+repeated, and seeds that chose a dial are left out. A record of an earlier world (its recipe judges other
+seeds by now) keeps its verdicts.
 """
 
 import json
@@ -25,6 +26,7 @@ import pandas as pd
 
 from analysis import command_line, methods
 from analysis.gallery import history, scoreboard
+from analysis.gallery import index as first_page
 from analysis.numbers.recorded import CURVES, DECIMALS, PACKAGES, current, folders, of_record, thinned
 from analysis.numbers.run import SHOWN, Run
 from analysis.numbers.table import collect
@@ -33,7 +35,7 @@ from analysis.provenance import jobs
 from analysis.provenance.completions import Rollout
 from analysis.results import Results, build, views
 from analysis.training import learning_curves
-from analysis.verdicts import records
+from analysis.verdicts import claims, records, reversals
 from analysis.verdicts.build import build as judge
 from analysis.verdicts.view import tables
 from encore.errors import UserError
@@ -62,6 +64,7 @@ def publish(run: Run, out: Path, report: str) -> None:
         where = f"{first.arm}/seed{first.seed}/{first.stage}"
         raise UserError(f"{where}: trained {how}; a record must name the code that made it")
     results = build(run, collect(run))
+    reversals.check(run.recipe, results.verdicts.last)
     out.mkdir(parents=True, exist_ok=True)
     if (out / "numbers.csv").exists():  # a record from before, which may have had more tables
         for path in out.glob("*.csv"):
@@ -137,14 +140,20 @@ def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def index(root: Path = Path(".")) -> None:
-    """Write the README of the records anew, and the page on methods."""
+    """Write the README of the records anew, the page on methods and the first page."""
     _write_index(root / RECORDS, Graph(load_all(root / "recipes")))
 
 
 def _write_index(folder: Path, graph: Graph) -> None:
+    for record in current(folder, graph):
+        recipe = graph.recipes[record.name.rpartition("-")[0]]
+        reversals.check(recipe, claims.read(record / "claims.csv"))
     board = scoreboard.markdown(scoreboard.lines(folder, graph))
     (folder / "README.md").write_text(records.readme(folder, graph, board), encoding="utf-8")
     (folder / "methods.md").write_text(methods.page(methods.compared(folder, graph)), encoding="utf-8")
+    (folder / "index.html").write_text(
+        first_page.render(first_page.of_records(folder, graph)), encoding="utf-8"
+    )
 
 
 def _remember(records: Iterable[Path]) -> None:
@@ -167,8 +176,14 @@ def rejudge(root: Path = Path(".")) -> None:
 
 
 def judged_anew(path: Path, graph: Graph) -> list[Table]:
-    """The tables of verdicts of the record that has this numbers.csv."""
-    return tables(judge(*of_record(path.parent, graph)))
+    """Return the tables of verdicts of the record that has this numbers.csv.
+
+    Raises UserError for a claim that came out reversed and whose recipe does not say what may cause it.
+    """
+    run, numbers = of_record(path.parent, graph)
+    verdicts = judge(run, numbers)
+    reversals.check(run.recipe, verdicts.last)
+    return tables(verdicts)
 
 
 if __name__ == "__main__":

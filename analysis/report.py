@@ -48,6 +48,7 @@ TEMPLATES.filters |= {  # how templates write numbers and claims
     "power": means.power,
     "plural": summary.plural,
     "holds_when": claims_table.holds_when,
+    "level": claims_table.level,
 }
 
 

@@ -59,10 +59,11 @@ def test_the_verdicts_that_the_readme_shows_are_those_of_the_records():
         with (ROOT / f"results/published/{recipe}-cpu/claims.csv").open(encoding="utf-8") as file:
             record = next(row for row in csv.DictReader(file) if row["id"] == claim)
         numbers = [
-            f"{float(record[name]):.3f}".replace("-", "\N{MINUS SIGN}") for name in ("mean", "low", "high")
+            f"{float(record[name]):.3f}".replace("-", "\N{MINUS SIGN}")
+            for name in ("estimate", "low", "high")
         ]
         assert [mean, low, high] == numbers
-        assert (seeds, verdict) == (record["n"], record["verdict"])
+        assert (seeds, verdict) == (record["n"], record["word"])
 
 
 def test_the_readme_is_read_in_a_minute():

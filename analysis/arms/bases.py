@@ -43,7 +43,7 @@ def others(folder: Path, record: str = "") -> str:
     said = []
     for name, claim in rows[["record", "claim"]].drop_duplicates().itertuples(index=False):
         judged = pd.read_csv(folder / name / "claims.csv", index_col="id")
-        ours, metric = float(judged["mean"][claim]), str(judged["metric"][claim])
+        ours, metric = float(judged["estimate"][claim]), str(judged["metric"][claim])
         means = (
             rows[(rows.record == name) & (rows.claim == claim)]
             .groupby("base")

@@ -58,22 +58,6 @@ def shares_base(run: Run) -> bool:
     return bool(pinned) or any(run.graph.model_of(node) for node in stages[0])
 
 
-def coverage(n: int) -> str:
-    """How often the interval of n seeds is right, in a sentence or two."""
-    if n < 2:
-        return "With one seed there is no interval over seeds."
-    covered = f"with {n} seeds it covers the truth in about {covers(n):.0%} of cases"
-    if n <= RANGE:
-        return f"With {n} seeds the interval is the range of the differences: {covered}, not in 95%."
-    how = "The interval is a bootstrap over seeds, widened for few of them (Hesterberg 2015)."
-    return f"{how} It is called 95%; {covered}."
-
-
-def called(n: int) -> str:
-    """What an interval of n seeds may be called: `95% interval`, `range of 2 seeds (holds about 50%)`."""
-    return "95% interval" if n > RANGE or n < 2 else f"range of {n} seeds (right in about {covers(n):.0%})"
-
-
 def intervals(n: int) -> str:
     """What the intervals of a page are, in the beginning of a sentence."""
     if n < 2:

@@ -1,7 +1,7 @@
 """The history of verdicts: what each claim of each record was judged, from version to version.
 
 A line is added where a claim's verdict, or the number of its seeds, is another than before: by a new record
-or by a new rule. Nothing is ever taken away.
+or by a new rule. Nothing is ever taken away, so a line has the word of the rule of its day.
 """
 
 from pathlib import Path
@@ -25,9 +25,9 @@ def extended(
     last = history[history.record == record].drop_duplicates("claim", keep="last").set_index("claim")
     known = {claim: (int(row.seeds), row.verdict) for claim, row in last.iterrows()}
     new = [
-        [record, row["id"], date, commit, int(row["n"]), row["verdict"]]
+        [record, row["id"], date, commit, int(row["n"]), row["word"]]
         for row in claims.to_dict("records")
-        if known.get(row["id"], (0, "not tested")) != (int(row["n"]), row["verdict"])
+        if known.get(row["id"], (0, "not tested")) != (int(row["n"]), row["word"])
     ]
     return pd.concat([history, pd.DataFrame(new, columns=COLUMNS)], ignore_index=True) if new else history
 

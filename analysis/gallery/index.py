@@ -11,7 +11,7 @@ from analysis import methods, report
 from analysis.gallery import history, scoreboard
 from analysis.numbers.recorded import folders
 from analysis.page.tables import Cells, cells
-from analysis.verdicts import claims, records, summary
+from analysis.verdicts import claims, records, summary, whose
 from encore.recipe.graph import Graph
 from encore.recipe.recipe import Recipe
 
@@ -46,6 +46,7 @@ class Contents:
     lead: str
     pages: Sequence[Listed]
     notice: str = ""  # what a reader must know first
+    chance: str = ""  # how many of the shown claims are expected to be false
     board: Sequence[scoreboard.Line] = ()
     methods: Sequence[Method] = ()
     changes: Cells = field(default_factory=lambda: cells(pd.DataFrame()))
@@ -65,6 +66,7 @@ def of_records(folder: Path, graph: Graph) -> Contents:
         "otherwise.",
         pages,
         records.of_bases(folder, graph),
+        records.of_suite(folder, graph),
         scoreboard.lines(folder, graph),
         tables,
         cells(history.changes(history.read(folder))),
@@ -83,9 +85,13 @@ def of_scale(folder: Path, scale: str, graph: Graph) -> Contents:
 
 def render(contents: Contents) -> str:
     script = report.text("tables.js")
+    papers, ours, sanity = scoreboard.groups(contents.board)
     return report.TEMPLATES.get_template("gallery.html").render(
         **vars(contents),
-        tally=claims.tally(contents.board),
+        tally=claims.tally([*papers, *ours]),
+        papers=claims.tally(papers),
+        ours=claims.tally(ours),
+        sanity=whose.passed(sanity),
         style=Markup(report.text("style.css")),
         scripts=[Markup(script)],
         script_hashes=report.hashes([script]),
@@ -108,7 +114,7 @@ def _live(folder: Path, recipe: Recipe, scale: str, href: str) -> Listed:
     """Of a report's folder, which has claims.csv."""
     verdicts = summary.stated(recipe, scale, claims.read(folder / "claims.csv"))
     shows = records.first_sentence(recipe.document.found) if scale == "cpu" else ""
-    return _line(recipe, href, shows, summary.told(verdicts), records.judged_at(verdicts))
+    return _line(recipe, href, shows, whose.of_recipe(recipe, verdicts).told(), records.judged_at(verdicts))
 
 
 def _line(recipe: Recipe, href: str, *said: str) -> Listed:

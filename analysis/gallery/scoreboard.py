@@ -7,9 +7,9 @@ from pathlib import Path
 
 from analysis.numbers.means import DASH, shown
 from analysis.numbers.recorded import current
-from analysis.verdicts import claims
+from analysis.verdicts import claims, reversals, whose
 from analysis.verdicts.claims_table import holds_when
-from encore.recipe.claims import Claim
+from encore.recipe.claims import OURS, Claim
 from encore.recipe.graph import Graph
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.recipe import Recipe
@@ -27,15 +27,19 @@ class Line:
     url: str
     id: str
     says: str
+    published: str  # what the paper reports, with its scale; empty where the recipe does not say
     source: str
+    second_hand: bool
+    kind: str  # finding | sanity
     family: str
-    claimed: str
+    asked: str
     metric: str
     ours: str
     seeds: int
-    verdict: str
+    word: str
     method: str
     note: str
+    cause: str  # of a claim that came out reversed: what in our world may cause it
 
 
 def lines(folder: Path, graph: Graph) -> list[Line]:
@@ -47,54 +51,81 @@ def _of_record(record: Path, graph: Graph) -> Iterator[Line]:
     name, _, scale = record.name.rpartition("-")
     recipe = graph.recipes[name]
     stated = {claim.id: claim for claim in recipe.claims(scale)}
-    for v in claims.read(record / "claims.csv"):
-        if v.id in stated:
-            url, paper = _origin(v, recipe)
-            yield Line(
-                recipe=name,
-                record=record.name,
-                paper=paper,
-                url=url,
-                id=v.id,
-                says=v.says,
-                source=v.source,
-                family=v.family,
-                claimed=holds_when(v),
-                metric=v.metric,
-                ours=shown(v.estimate, v.metric) if v.n else DASH,
-                seeds=v.n,
-                verdict=v.verdict,
-                method=_method(recipe, scale, stated[v.id]),
-                note=v.note,
-            )
+    verdicts = [v for v in claims.read(record / "claims.csv") if v.id in stated]
+    causes = reversals.causes(recipe, verdicts)
+    for v in verdicts:
+        claim = stated[v.id]
+        url, paper = _origin(claim, recipe)
+        yield Line(
+            recipe=name,
+            record=record.name,
+            paper=paper,
+            url=url,
+            id=v.id,
+            says=claim.says,
+            published=claim.published or "",
+            source=claim.source,
+            second_hand=claim.second_hand,
+            kind=claim.kind,
+            family=v.family,
+            asked=holds_when(v),
+            metric=v.metric,
+            ours=shown(v.difference, v.metric) if v.n else DASH,
+            seeds=v.n,
+            word=v.word,
+            method=_method(recipe, scale, claim),
+            note=v.note,
+            cause=causes.get(v.id, ""),
+        )
 
 
-def _origin(verdict: claims.Verdict, recipe: Recipe) -> tuple[str, str]:
+def _origin(claim: Claim, recipe: Recipe) -> tuple[str, str]:
     """Return the address of who first made a claim, from the folder of records, and the name shown for it."""
-    if verdict.paper == claims.OURS:
+    if claim.paper == OURS:
         return f"../../{next(iter(recipe.files.shown))}", OWN
-    url = address(verdict.paper) if verdict.paper else recipe.document.url
-    return url, label(url)
+    return claim.url, label(claim.url)
 
 
-def markdown(board: Sequence[Line]) -> str:
-    """The primary claims as a Markdown section, for a forge that shows no page."""
-    head = ("paper", "primary claim", "claimed", "ours", "seeds", "verdict")
-    rows = [head, ("---",) * len(head)]
-    for one in board:
-        if one.family == "primary":
-            says, claimed = (text.replace("|", "\\|") for text in (one.says, one.claimed))
-            link = f"[{one.paper}]({one.url})"
-            rows.append((link, says, claimed, one.ours, str(one.seeds), f"[{one.verdict}]({one.record})"))
-    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+def groups(board: Sequence[Line]) -> tuple[list[Line], list[Line], list[Line]]:
+    """Return the claims of papers, our own claims, and the sanity checks of the code."""
+    findings = [line for line in board if line.kind != "sanity"]
     return (
-        f"## Scoreboard\n\nThe primary claims; all {len(board)} are in [`index.html`](index.html).\n\n{table}"
+        [line for line in findings if line.paper != OWN],
+        [line for line in findings if line.paper == OWN],
+        [line for line in board if line.kind == "sanity"],
     )
 
 
-def address(paper: str) -> str:
-    """The address of a claim's `paper`: an arXiv number or an address already."""
-    return paper if paper.startswith("https://") else f"https://arxiv.org/abs/{paper}"
+def markdown(board: Sequence[Line]) -> str:
+    """Return the tally and the primary claims as a Markdown section, for a forge that shows no page."""
+    head = ("paper", "primary claim", "published", "asked", "ours", "seeds", "verdict")
+    rows = [head, ("---",) * len(head), *(_row(line) for line in board if line.family == "primary")]
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return (
+        f"## Scoreboard\n\nOf {len(board)} claims: {_told(board)}. The primary ones are here, all in "
+        "[`index.html`](index.html). *Published* is the paper's, of its models and tasks; *asked* is our "
+        f"test of the difference d in our world.\n\n{table}"
+    )
+
+
+def _row(line: Line) -> tuple[str, ...]:
+    marks = [
+        *(["second-hand"] if line.second_hand else []),
+        *(["sanity check"] if line.kind == "sanity" else []),
+    ]
+    says = line.says + (f" ({', '.join(marks)})" if marks else "")
+    verdict = f"[{line.word}]({line.record})" + (f": {line.cause}" if line.cause else "")
+    cells = (says, line.published or DASH, line.asked, line.ours, str(line.seeds), verdict)
+    return (f"[{line.paper}]({line.url})", *(cell.replace("|", "\\|") for cell in cells))
+
+
+def _told(board: Sequence[Line]) -> str:
+    """Return how many of the claims got which verdict: of papers, of our own, and of sanity checks."""
+    papers, ours, sanity = groups(board)
+    return (
+        f"of papers {whose.counts(papers)}; our own {whose.counts(ours)}; {whose.SANITY} "
+        f"{whose.passed(sanity) or 'none'}"
+    )
 
 
 def label(url: str) -> str:

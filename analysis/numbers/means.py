@@ -52,6 +52,8 @@ def number(value: float, metric: str = "accuracy") -> str:
     """
     if value is None or math.isnan(value):
         return DASH
+    if math.isinf(value):
+        return "\N{INFINITY}" if value > 0 else f"{MINUS}\N{INFINITY}"
     parts = metric.split("/")
     counted = parts[-1] in LENGTHS or parts[1:2] == ["length"] or parts[0].endswith("_to")
     trained = parts[0] in (*OF_TRAINING, *OF_PEAK) or AT_KL.fullmatch(metric)

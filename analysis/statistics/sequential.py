@@ -6,9 +6,10 @@ spent over the looks, little of it early (Hwang, Shih & DeCani 1990, Statistics 
 
     alpha (1 - exp(2 a)) / (1 - exp(2)).
 
-A look's nominal level is what a p-value is compared with there. Levels are computed for normal means, by the
-recursion of Armitage, McPherson & Rowe 1969, and applied to p-values of t tests, as in Jennison & Turnbull
-2000, chapter 11; tests/conformance/decision_rule.py shows what that comes to at these numbers of seeds.
+A look's nominal level is the chance that one side of an interval misses the truth there. Levels are
+computed for normal means, by the recursion of Armitage, McPherson & Rowe 1969, and applied to t tests and
+their intervals, as in Jennison & Turnbull 2000, chapter 11. What that comes to at these numbers of seeds,
+tests/conformance/decision_rule.py shows.
 """
 
 from functools import cache
@@ -23,7 +24,7 @@ from encore.recipe.looks import LOOKS
 GAMMA = -2.0
 FARTHEST = 12.0  # standard deviations beyond which a normal density counts as nothing
 NODES = 120  # of an integral over the means at which no look has decided yet
-# Levels that sequential() interpolates between; below them a look's level is proportional to alpha.
+# Levels that spent() and nominal() interpolate between; below them a look's level is proportional to alpha.
 ALPHAS = np.concatenate([np.logspace(-12, -1, 56), [0.15, 0.2, 0.3, 0.5, 0.7, 0.9]])
 
 
@@ -31,20 +32,20 @@ ALPHAS = np.concatenate([np.logspace(-12, -1, 56), [0.15, 0.2, 0.3, 0.5, 0.7, 0.
 def levels(alpha: float) -> tuple[float, ...]:
     """The nominal one-sided level of each look, for a chance `alpha` of any false rejection at them."""
     fractions = np.array(LOOKS) / LOOKS[-1]
-    spent = alpha * np.expm1(-GAMMA * fractions) / np.expm1(-GAMMA)
+    allowed = alpha * np.expm1(-GAMMA * fractions) / np.expm1(-GAMMA)
     steps = np.sqrt(np.diff(fractions, prepend=0.0))
     nodes, weights = leggauss(NODES)
     at, mass = np.zeros(1), np.ones(1)  # where the sum of differences may be, undecided, and its weight there
-    nominal = []
-    for fraction, step, fresh in zip(fractions, steps, np.diff(spent, prepend=0.0), strict=True):
+    by_look = []
+    for fraction, step, fresh in zip(fractions, steps, np.diff(allowed, prepend=0.0), strict=True):
         spread = np.sqrt(fraction)
         z = optimize.brentq(_too_rare, -FARTHEST, FARTHEST, (spread, step, at, mass, fresh), xtol=1e-10)
-        nominal.append(float(stats.norm.sf(z)))
+        by_look.append(float(stats.norm.sf(z)))
         low, high = -FARTHEST * spread, z * spread
         here = low + (nodes + 1) * (high - low) / 2
         density = stats.norm.pdf((here[:, None] - at) / step) @ mass / step
         at, mass = here, density * weights * (high - low) / 2
-    return tuple(nominal)
+    return tuple(by_look)
 
 
 def _too_rare(z: float, spread: float, step: float, at: np.ndarray, mass: np.ndarray, wanted: float) -> float:
@@ -52,24 +53,25 @@ def _too_rare(z: float, spread: float, step: float, at: np.ndarray, mass: np.nda
     return float(np.log(mass @ stats.norm.sf((z * spread - at) / step)) - np.log(wanted))
 
 
-def sequential(p: ArrayLike) -> np.ndarray:
-    """One p-value of a claim that was tested at several looks, from the p-value at each (..., looks).
+def spent(p: ArrayLike, look: int) -> np.ndarray:
+    """Return the alpha (...) whose nominal level at a look (an index of LOOKS) is p.
 
-    The smallest alpha at which any look would have rejected (the sequential p-value of Liu & Anderson 2008,
-    Biometrics 64:1105): of a true null it is at most x with chance x, whichever of the looks were taken. nan:
-    a look that was not taken; where none was, the result (...) is nan.
+    It is the smallest chance of any false rejection at all looks for which this look would reject. nan stays.
     """
-    values = np.asarray(p, dtype=float)
-    table = np.log(_table())
-    alphas = np.full(values.shape, np.nan)
-    for look, known in enumerate(table):
-        with np.errstate(divide="ignore"):
-            x = np.log(values[..., look])
-        below = x - known[0] + np.log(ALPHAS[0])  # proportional
-        alphas[..., look] = np.where(x < known[0], below, np.interp(x, known, np.log(ALPHAS), right=0.0))
-    untested = np.isnan(values)
-    smallest = np.where(untested, np.inf, np.exp(alphas)).min(axis=-1)
-    return np.where(untested.all(axis=-1), np.nan, smallest)
+    known = np.log(_table()[look])
+    with np.errstate(divide="ignore"):
+        x = np.log(np.asarray(p, dtype=float))
+    proportional = x - known[0] + np.log(ALPHAS[0])
+    return np.exp(np.where(x < known[0], proportional, np.interp(x, known, np.log(ALPHAS), right=0.0)))
+
+
+def nominal(alpha: ArrayLike, look: int) -> np.ndarray:
+    """Return the nominal level (...) of a look (an index of LOOKS) for an alpha: the inverse of `spent`."""
+    known = np.log(_table()[look])
+    with np.errstate(divide="ignore"):
+        x = np.log(np.asarray(alpha, dtype=float))
+    proportional = x - np.log(ALPHAS[0]) + known[0]
+    return np.exp(np.where(x < np.log(ALPHAS[0]), proportional, np.interp(x, np.log(ALPHAS), known)))
 
 
 @cache

@@ -6,7 +6,7 @@ difference d = `of` - `against` (or `of` alone) in a `metric` (of `against` mayb
 
     higher:  d > m          lower:  d < -m          equal:  |d| < m
 
-How a verdict comes about is in verdicts.decision.
+How a verdict comes about is in verdicts.rule and verdicts.decision.
 """
 
 import math
@@ -18,25 +18,12 @@ from typing import Protocol
 import pandas as pd
 
 from analysis.numbers.means import Mean
+from analysis.verdicts.rule import OPEN, WORDS
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
 
-VERDICTS = (
-    "reproduced",
-    "supported so far",
-    "inconclusive",
-    "direction only",
-    "weaker than claimed",
-    "weaker so far",
-    "no difference",
-    "opposed so far",
-    "contradicted",
-    "not tested",
-)
-OPEN = ("supported so far", "inconclusive", "weaker so far", "opposed so far")  # more seeds may decide them
-WEAKER = ("weaker than claimed", "weaker so far")
-FAILED = ("contradicted", "opposed so far")
-OURS = "ours"  # in place of a paper: no paper makes the claim
+NOT_TESTED = "not tested"  # in place of a word of verdicts.rule: numbers or a precondition are missing
+VERDICTS = (*WORDS, NOT_TESTED)
 
 
 @dataclass(frozen=True)
@@ -46,67 +33,60 @@ class Verdict:
     id: str
     says: str
     source: str
-    paper: str  # whose claim it is, where that is not the recipe's paper: another's, or OURS; else empty
+    paper: str  # whose claim it is: an arXiv number, an address or `ours`
     family: str  # primary | secondary
+    attempt: int  # counted from 1: how often the claim has been put to the test in a changed world
     metric: str
     of: str
     against: str
     direction: str
     margin: float
     smallest_effect: float  # |d| below which a difference does not matter
-    n: int
-    mean: float
-    low: float
+    word: str  # one of VERDICTS
+    estimate: float  # the mean difference, or the median
+    by_median: bool  # the median, as runs of one side alone collapsed
+    low: float  # of the interval that decides
     high: float
-    p: float  # of the claim's own test over all seeds, one-sided, uncorrected
-    # of the statements of verdicts.statements, corrected for the looks taken and for the claims of the family
-    p_claim: float
-    p_opposite: float
-    p_direction: float
-    p_no_difference: float
-    p_reverse: float
-    verdict: str
-    looks: int  # planned looks that were taken
-    decided_at: int | None  # seeds of the look that decided; None: open or not tested
-    asked: int  # seeds of the run, for some of which there may be no number
+    level: float  # the chance that the interval holds the truth, for the look and the family of claims
+    plain_low: float  # of the plain 95% interval
+    plain_high: float
+    n: int  # differences that were judged
     agree: int  # seeds whose own difference satisfies the claim
+    look: int | None  # seeds of the look that decided, or of the last one; None: before any, or not tested
+    asked: int  # seeds of the run, of which some may have no number, and some may wait for the next look
     needed: int | None  # seeds of the planned look that is likely to decide; None: decided, none or unknown
-    detectable: float  # smallest effect that the present look finds with 80% power
+    detectable: float  # smallest effect that the look finds with 80% power; nan of a median
     seeds: tuple[int, ...]
     differences: tuple[float, ...]
     note: str
 
     @property
-    def estimate(self) -> Mean:
-        """The mean difference with its interval."""
-        return Mean(self.mean, self.low, self.high, self.n, "seeds")
+    def difference(self) -> Mean:
+        """The mean or median difference, with the interval that decides."""
+        return Mean(self.estimate, self.low, self.high, self.n, "seeds")
+
+    @property
+    def plain(self) -> Mean:
+        """The mean or median difference, with its plain 95% interval."""
+        return Mean(self.estimate, self.plain_low, self.plain_high, self.n, "seeds")
 
     @property
     def decided(self) -> bool:
         """Whether more seeds would change nothing."""
-        return self.verdict not in OPEN
+        return self.word != OPEN
 
     @property
     def stands_at(self) -> str:
         """`look 1, 8 seeds` of a decided claim, `5 of 8 seeds` of one that waits for a look; else empty."""
-        if self.decided_at:
-            return f"look {LOOKS.index(self.decided_at) + 1}, {self.decided_at} seeds"
+        if self.decided and self.look:
+            return f"look {LOOKS.index(self.look) + 1}, {self.look} seeds"
         to_come = [look for look in LOOKS if look > self.asked]
         return f"{self.asked} of {to_come[0]} seeds" if to_come and not self.decided else ""
 
-    @property
-    def p_decisive(self) -> float:
-        """The corrected p-value behind the verdict: of the claim, of its opposite, or of no difference."""
-        if self.verdict == "no difference":
-            return self.p_no_difference
-        if self.verdict in FAILED and not math.isnan(self.p_reverse):
-            return self.p_reverse
-        return self.p_opposite if self.verdict in (*FAILED, *WEAKER, "direction only") else self.p_claim
 
-
-WHOLE = ("decided_at", "needed")  # columns of whole numbers that may be empty
-P_VALUES = ("p", "p_claim", "p_opposite", "p_direction", "p_no_difference", "p_reverse")
-NUMBERS = ("smallest_effect", "mean", "low", "high", "detectable", *P_VALUES, *WHOLE)  # may be empty
+WHOLE = ("look", "needed")  # columns of whole numbers that may be empty
+INTERVALS = ("estimate", "low", "high", "level", "plain_low", "plain_high")
+NUMBERS = ("smallest_effect", *INTERVALS, "detectable", *WHOLE)  # may be empty
 
 
 def satisfies(d: float, direction: str, margin: float) -> bool:
@@ -128,7 +108,7 @@ def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 
 def read(path: Path) -> list[Verdict]:
     """The verdicts of a CSV file that holds a frame(); differences to six digits."""
-    counts = dict.fromkeys(("n", "looks", "asked", "agree"), int)
+    counts = dict.fromkeys(("attempt", "n", "asked", "agree"), int) | {"by_median": bool}
     numbers = {"margin": float} | counts | dict.fromkeys(NUMBERS, float)
     types = {field.name: numbers.get(field.name, str) for field in fields(Verdict)}
     empty = {name: [""] for name in NUMBERS}
@@ -153,17 +133,10 @@ class Judged(Protocol):
     """What has a verdict."""
 
     @property
-    def verdict(self) -> str: ...
+    def word(self) -> str: ...
 
 
 def tally(verdicts: Iterable[Judged]) -> dict[str, int]:
-    """How many claims got each verdict, in the order of VERDICTS; verdicts that no claim got are left out."""
-    given = [v.verdict for v in verdicts]
-    return {name: given.count(name) for name in VERDICTS if name in given}
-
-
-def by_paper(verdicts: Iterable[Verdict]) -> tuple[list[Verdict], list[Verdict], list[Verdict]]:
-    """The claims of the recipe's own paper, those of other papers, and those of ours that no paper makes."""
-    given = list(verdicts)
-    others = [v for v in given if v.paper and v.paper != OURS]
-    return [v for v in given if not v.paper], others, [v for v in given if v.paper == OURS]
+    """Return how many claims have each word, in the order of VERDICTS; words of no claim are left out."""
+    words = [v.word for v in verdicts]
+    return {word: words.count(word) for word in VERDICTS if word in words}

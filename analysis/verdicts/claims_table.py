@@ -1,10 +1,11 @@
 """The tables of verdicts, a row a claim, and of the looks that were taken."""
 
+import math
 from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from analysis.numbers.means import DASH, MINUS, Mean, number, p_value, shown
+from analysis.numbers.means import DASH, MINUS, Mean, number, shown
 from analysis.verdicts import claims
 from encore.recipe.looks import LOOKS
 
@@ -18,77 +19,75 @@ def holds_when(verdict: claims.Verdict) -> str:
 
 
 def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
-    """One row per claim for a reader."""
+    """Return a row for each claim, for a reader."""
     rows = []
     for v in verdicts:
         rows.append(
             {
                 "claim": v.id,
                 "family": v.family,
-                "published claim": v.says,
+                "claim in words": v.says,
                 "source": v.source,
                 "compared": f"{v.metric}: {v.of}" + (f" {MINUS} {v.against}" if v.against else ""),
-                "holds when": holds_when(v),
+                "asked": holds_when(v),
                 "matters from": number(v.smallest_effect, v.metric) if v.smallest_effect else DASH,
-                "difference d": shown(v.estimate, v.metric) if v.n else DASH,
-                "corrected p": _p(v.p_decisive),
+                "difference d": shown(v.difference, v.metric) if v.n else DASH,
+                "of": _centre(v),
+                "level": level(v.level),
+                "plain 95% interval": shown(v.plain, v.metric) if v.n > 1 else DASH,
                 "detectable": number(v.detectable, v.metric),
                 "seeds": f"{v.agree}/{v.n} agree" if v.n else DASH,
-                "verdict": v.verdict + (f" ({v.stands_at})" if v.stands_at else ""),
+                "verdict": v.word + (f" ({v.stands_at})" if v.stands_at else ""),
+                "needs": f"{v.needed} seeds" if v.needed else DASH,
                 "note": v.note,
             }
         )
     return pd.DataFrame(rows)
 
 
-LOOK_NUMBERS = ("n", "mean", "low", "high", *claims.P_VALUES)
+def _centre(verdict: claims.Verdict) -> str:
+    """Return what of the differences a claim is judged by."""
+    return ("median" if verdict.by_median else "mean") if verdict.n else DASH
+
+
+def level(chance: float) -> str:
+    """Return `98.3%`, the chance that an interval holds the truth; a dash if there is no interval."""
+    return DASH if math.isnan(chance) else f"{100 * chance:.1f}%"
+
+
+LOOK_NUMBERS = ("n", "estimate", "low", "high", "level")
 
 
 def looks(history: Iterable[Iterable[claims.Verdict]]) -> pd.DataFrame:
-    """One row per claim and look that it took: what was known then. `look` is the number of seeds."""
+    """Return a row for each claim and look at which it was judged. `look` is the number of seeds."""
     rows = [
-        [
-            v.id,
-            v.family,
-            v.asked,
-            v.n,
-            v.mean,
-            v.low,
-            v.high,
-            *(getattr(v, p) for p in claims.P_VALUES),
-            v.verdict,
-        ]
+        [v.id, v.family, v.look or v.asked, *(getattr(v, name) for name in LOOK_NUMBERS), v.word]
         for claim in zip(*history, strict=True)
         for i, v in enumerate(claim)
-        if v.n and (i == 0 or v.seeds != claim[i - 1].seeds)
+        if v.n and (i == 0 or v.look != claim[i - 1].look)
     ]
-    return pd.DataFrame(rows, columns=["claim", "family", "look", *LOOK_NUMBERS, "verdict"])
+    return pd.DataFrame(rows, columns=["claim", "family", "look", *LOOK_NUMBERS, "word"])
 
 
 def looks_shown(frame: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
-    """The looks for a reader; metrics: claim -> its metric."""
+    """Return the looks for a reader; metrics: claim -> its metric."""
     rows = []
     for row in frame.to_dict("records"):
-        mean = Mean(row["mean"], row["low"], row["high"], row["n"], "seeds")
+        mean = Mean(row["estimate"], row["low"], row["high"], row["n"], "seeds")
         rows.append(
             {
                 "claim": row["claim"],
                 "look": _look(row["look"]),
                 "difference d": shown(mean, metrics[row["claim"]]),
-                "p of the claim": _p(row["p_claim"]),
-                "of its opposite": _p(row["p_opposite"]),
-                "of no difference": _p(row["p_no_difference"]),
-                "verdict": row["verdict"],
+                "level": level(row["level"]),
+                "verdict": row["word"],
             }
         )
     return pd.DataFrame(rows)
 
 
 def _look(seeds: int) -> str:
+    """Return `2: 16 seeds`."""
     if seeds in LOOKS:
         return f"{LOOKS.index(seeds) + 1}: {seeds} seeds"
-    return f"{seeds} seeds, {'before the first' if seeds < LOOKS[0] else 'exploratory'}"
-
-
-def _p(p: float) -> str:
-    return p_value(p).removeprefix("p = ").removeprefix("p ") or DASH
+    return f"{seeds} seeds, before the first"

@@ -16,12 +16,14 @@ from, such as its reward model, is judged by the checkpoints at it or, where it 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
 import pandas as pd
 from scipy import stats
 
 from analysis.numbers import frontiers, tasks
-from analysis.numbers.means import with_interval
+from analysis.numbers.means import DASH, p_value, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.statistics.intervals import LEVEL
@@ -45,31 +47,58 @@ class Collapses:
     seeds: Mapping[str, frozenset[int]] = field(default_factory=dict)
     read: Mapping[tuple[str, str], frozenset[int]] = field(default_factory=dict)
 
-    def of_one_side(self, comparison: Comparison, seeds: Sequence[int]) -> str:
-        """Why a mean over seeds cannot judge a claim about two arms; empty where it can.
+    def beside(self, comparison: Comparison, seeds: Sequence[int]) -> "Rates | None":
+        """Return how many runs of either side of a claim have collapsed; None if no run has.
 
-        Some runs of one arm have collapsed and none of the other: their mean is of two kinds of run, and
-        every test of it is wrong far more often than it says. Where all have, they are of one kind. A claim
-        about the rate of collapse itself is about both kinds.
+        None too if the claim compares an arm with itself, or the rates of collapse themselves.
         """
-        if COLLAPSED.fullmatch(comparison.metric):
-            return ""
         compared = comparison.sides
-        if len({_whole(place) for place, _ in compared}) < 2:
-            return ""
-        first, second = (self._at(place, metric) & set(seeds) for place, metric in compared)
-        if bool(first) == bool(second):
-            return ""
-        place, some = (compared[0][0], first) if first else (compared[1][0], second)
-        if len(some) == len(seeds):
-            return ""
-        runs = f"{len(some)} of {len(seeds)} runs of {_whole(place)}"
-        return f"{runs} alone collapsed: their mean decides nothing"
+        whole = [_whole(place) for place, _ in compared]
+        if COLLAPSED.fullmatch(comparison.metric) or len(set(whole)) < 2:
+            return None
+        first, second = (len(self._at(place, metric) & set(seeds)) for place, metric in compared)
+        return Rates(whole[0], whole[1], first, second, len(seeds)) if first or second else None
 
     def _at(self, place: str, metric: str) -> frozenset[int]:
         if (place, metric) in self.read:
             return self.read[place, metric]
         return self.seeds.get(place, self.seeds.get(_whole(place), frozenset()))
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How many runs of either side of a claim have collapsed, of equally many runs; some of them have."""
+
+    of: str  # an arm, or a frontier
+    against: str
+    of_collapsed: int
+    against_collapsed: int
+    runs: int
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether some runs of one side alone have collapsed.
+
+        A mean is then of two kinds of run, and says little of either. Where all of them have, they are of
+        one kind.
+        """
+        some = self.of_collapsed or self.against_collapsed
+        return not (self.of_collapsed and self.against_collapsed) and some < self.runs
+
+    def __str__(self) -> str:
+        """`3 of 16 runs of a collapsed, 0 of 16 of b (Boschloo's exact test: p = 0.111)`."""
+        p = different(self.of_collapsed, self.runs, self.against_collapsed, self.runs)
+        return (
+            f"{self.of_collapsed} of {self.runs} runs of {self.of} collapsed, {self.against_collapsed} of "
+            f"{self.runs} of {self.against} (Boschloo's exact test: {p_value(p)})"
+        )
+
+
+@cache
+def different(collapsed: int, runs: int, others: int, their_runs: int) -> float:
+    """Return the two-sided p-value of "two rates of collapse differ", by Boschloo's exact test."""
+    table = [[collapsed, others], [runs - collapsed, their_runs - others]]
+    return float(stats.boschloo_exact(table).pvalue) if 0 < collapsed + others < runs + their_runs else 1.0
 
 
 def _whole(place: str) -> str:
@@ -161,15 +190,16 @@ def rates(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
     """Arm by arm: runs, collapsed, rate, and the exact (Clopper & Pearson) 95% interval of the rate.
 
     `unseen` is the rate of collapse that so many runs without one exclude at 95%: 1 - 0.05^(1/runs); nan
-    where a run collapsed.
+    where a run collapsed. `p`: that the rate is another than the first arm's, by Boschloo's exact test.
     """
-    rows = []
+    rows: list[list[Any]] = []
     for arm, ends in _ends(run, numbers):
         n, k = len(ends), int(ends.collapsed.sum())
         exact = stats.binomtest(k, n).proportion_ci(LEVEL, method="exact")
         unseen = float("nan") if k else 1 - (1 - LEVEL) ** (1 / n)
-        rows.append([arm, n, k, k / n, float(exact.low), float(exact.high), unseen])
-    return pd.DataFrame(rows, columns=["arm", "runs", "collapsed", "rate", "low", "high", "unseen"])
+        p = different(k, n, rows[0][2], rows[0][1]) if rows else float("nan")
+        rows.append([arm, n, k, k / n, float(exact.low), float(exact.high), unseen, p])
+    return pd.DataFrame(rows, columns=["arm", "runs", "collapsed", "rate", "low", "high", "unseen", "p"])
 
 
 def rates_shown(frame: pd.DataFrame) -> pd.DataFrame:
@@ -180,7 +210,9 @@ def rates_shown(frame: pd.DataFrame) -> pd.DataFrame:
             "collapsed": f"{row['collapsed']}/{row['runs']}",
             "rate": with_interval(row["rate"], row["low"], row["high"]),
             "may be unseen": "" if row["collapsed"] else f"up to {row['unseen']:.0%}",
+            "another rate than the first": p_value(row["p"]) or DASH,
         }
         for row in frame.to_dict("records")
     ]
-    return pd.DataFrame(shown, columns=["arm", "collapsed", "rate", "may be unseen"])
+    columns = ["arm", "collapsed", "rate", "may be unseen", "another rate than the first"]
+    return pd.DataFrame(shown, columns=columns)

@@ -1,10 +1,5 @@
-"""What a claim is judged by: its paired differences, and their p-values at each planned look.
+"""What a claim is judged by at a look: its paired differences, and whether their mean or median decides."""
 
-Where some runs never reached a level, a difference is known from one side only (verdicts.pairs). A statement
-that the other side could overturn is not made: its p-value is 1.
-"""
-
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.verdicts import comparable, gates
-from analysis.verdicts.pairs import Pairs, pairs
-from analysis.verdicts.statements import STATEMENTS, p_values
-from encore.recipe.claims import Claim, Gate, Test
+from analysis.verdicts.collapse import Collapses
+from analysis.verdicts.pairs import Pairs, constant, pairs
+from analysis.verdicts.rule import Asked, Sample, alpha_of
+from encore.recipe.claims import Claim, Gate
 from encore.recipe.looks import LOOKS
 
 FEWEST = 5  # differences that a look must have, if numbers are missing
@@ -22,65 +18,83 @@ FEWEST = 5  # differences that a look must have, if numbers are missing
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one claim is judged by; p-values in the order of STATEMENTS."""
+    """What one claim is judged by."""
 
     claim: Claim
     paired: Pairs
-    at_looks: np.ndarray  # p-values (statements, looks); nan: not taken
-    now: np.ndarray  # over all seeds (statements,)
-    doubts: tuple[str, ...] = ()  # what may mislead in the comparison
+    by_median: bool = False  # runs of one side alone have collapsed
+    notes: tuple[str, ...] = ()  # how the claim is judged, and what may mislead in its comparison
 
     @property
-    def primary(self) -> bool:
-        return self.claim.primary
+    def unknown_above(self) -> bool:
+        """Whether some true differences may be larger than counted, or by how much none can tell."""
+        return self.paired.at_least or self._unclear
 
     @property
-    def tested(self) -> bool:
-        return not math.isnan(self.now[0])
+    def unknown_below(self) -> bool:
+        """Whether some true differences may be smaller than counted, or by how much none can tell."""
+        return self.paired.at_most or self._unclear
+
+    @property
+    def _unclear(self) -> bool:
+        """Whether all seeds share a run, with an error of its own: the sign test cannot count it."""
+        return self.by_median and self.paired.error > 0
 
 
 def evidence(
-    claim: Claim, table: pd.DataFrame, scale: str, seeds: Sequence[int], places: Mapping[str, Gate]
+    claim: Claim,
+    table: pd.DataFrame,
+    scale: str,
+    seeds: Sequence[int],
+    places: Mapping[str, Gate],
+    collapses: Collapses,
 ) -> Evidence:
     """Return what a claim is judged by at a scale; `table`: final numbers, `places`: gates of the recipe."""
-    if claim.is_at(scale):
-        paired = pairs(claim.test, table, seeds)
-    else:
-        paired = Pairs(notes=(f"claimed at scale {', '.join(claim.scales or ())} only",))
+    if not claim.is_at(scale):
+        return Evidence(claim, Pairs(notes=(f"claimed at scale {', '.join(claim.scales or ())} only",)))
+    paired = pairs(claim.test, table, seeds)
     if paired.seeds and (absent := gates.absent(claim, places, table, seeds)):
         paired = Pairs(notes=(absent,))
-    tests = [_tests(claim.test, paired, seeds[:look]) if look <= len(seeds) else _none() for look in LOOKS]
-    for i, look in enumerate(LOOKS):  # where an arm was stopped, a later look has nothing new
-        if i and _known(paired, seeds[:look]) == _known(paired, seeds[: LOOKS[i - 1]]):
-            tests[i] = _none()
-    now = _tests(claim.test, paired, seeds, fewest=2)
-    doubts = comparable.doubts(claim.test, table, paired.differences) if paired.seeds else []
-    return Evidence(claim, paired, np.stack(tests, axis=-1), now, tuple(doubts))
+    if not paired.seeds:
+        return Evidence(claim, paired)
+    rates = collapses.beside(claim.test, paired.seeds)
+    by_median = rates is not None and rates.one_sided
+    notes = [f"{rates}{': judged by the median' if by_median else ''}"] if rates else []
+    if by_median and paired.error:
+        notes.append("the sign test cannot count the error of the one run: the claim stays open")
+    notes += comparable.doubts(claim.test, table, paired.differences)
+    if len(paired.seeds) >= FEWEST and constant(paired.differences) and not paired.error:
+        notes.append(f"all {len(paired.seeds)} differences are equal: the interval is one number")
+    return Evidence(claim, paired, by_median, tuple(notes))
 
 
-def _none() -> np.ndarray:
-    return np.full(len(STATEMENTS), np.nan)
+def sample(claims: Sequence[Evidence], seeds: int) -> Sample:
+    """Return the differences (claims, seeds) of claims, of which there are so many seeds.
+
+    Once the first look has come, a claim with fewer than FEWEST differences counts as one without any.
+    """
+    longest = max((len(item.paired.differences) for item in claims), default=0)
+    differences = np.full((len(claims), max(longest, 2)), np.nan)
+    least = FEWEST if seeds >= LOOKS[0] else 2
+    for row, item in zip(differences, claims, strict=True):
+        if len(item.paired.differences) >= least:
+            row[: len(item.paired.differences)] = item.paired.differences
+    return Sample(
+        differences,
+        error=np.array([item.paired.error for item in claims]),
+        by_median=np.array([item.by_median for item in claims]),
+        at_least=np.array([item.unknown_above for item in claims]),
+        at_most=np.array([item.unknown_below for item in claims]),
+    )
 
 
-def _known(paired: Pairs, seeds: Sequence[int]) -> int:
-    return len(set(paired.seeds) & set(seeds))
-
-
-def _tests(test: Test, paired: Pairs, seeds: Sequence[int], fewest: int = FEWEST) -> np.ndarray:
-    """p-values (statements,) over these seeds; 1 where the unknown side could overturn one; nan: too few."""
-    d = [x for seed, x in zip(paired.seeds, paired.differences, strict=True) if seed in seeds]
-    if len(d) < fewest:
-        return _none()
-    p = p_values(d, test.direction, test.margin, test.matters, paired.error)
-    own, opposite = open_to_doubt(paired, test.direction)
-    doubts = np.array([own, opposite, own, own or opposite, opposite])
-    return np.where(doubts & ~np.isnan(p), 1.0, p)
-
-
-def open_to_doubt(paired: Pairs, direction: str) -> tuple[bool, bool]:
-    """Whether differences known from one side only could overturn the claim, and its opposite."""
-    if direction == "equal":
-        positive = sum(paired.differences) >= 0
-        return paired.at_least or paired.at_most, paired.at_most if positive else paired.at_least
-    too_low, too_high = paired.at_least, paired.at_most  # as they are counted
-    return (too_high, too_low) if direction == "higher" else (too_low, too_high)
+def asked(claims: Sequence[Evidence]) -> Asked:
+    """Return what the claims ask for."""
+    tests = [item.claim.test for item in claims]
+    return Asked(
+        direction=np.array([test.direction for test in tests]),
+        margin=np.array([test.margin for test in tests]),
+        smallest_effect=np.array([test.matters for test in tests]),
+        primary=np.array([item.claim.primary for item in claims]),
+        alpha=np.array([alpha_of(item.claim.attempt) for item in claims]),
+    )

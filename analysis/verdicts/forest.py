@@ -1,5 +1,6 @@
 """The forest of verdicts: one row a claim, each on a scale of its own."""
 
+import math
 from collections.abc import Sequence
 
 import matplotlib as mpl
@@ -10,15 +11,11 @@ from analysis.page.style import WIDTH, margins
 from analysis.verdicts.claims import Verdict
 
 VERDICT_COLOURS = {
-    "reproduced": "#00704a",
-    "supported so far": "#00704a",
-    "inconclusive": "#6b6b6b",
-    "direction only": "#8a6100",
-    "weaker than claimed": "#8a6100",
-    "weaker so far": "#8a6100",
-    "no difference": "#2f5d8a",
-    "opposed so far": "#b3400b",
-    "contradicted": "#b3400b",
+    "shown": "#00704a",
+    "shown, smaller": "#8a6100",
+    "equivalent": "#2f5d8a",
+    "reversed": "#b3400b",
+    "open": "#6b6b6b",
     "not tested": "#6b6b6b",
 }
 LETTER = 0.086  # inches of a bold letter of 10 points, about
@@ -34,9 +31,9 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
     around = margins(tall, left=0.3, right=0.2, bottom=0.3, top=0.26) | {"hspace": 1.15}
     axes = figure.subplots(len(tested), 1, squeeze=False, gridspec_kw=around).ravel()
     for v, axis in zip(tested, axes, strict=True):
-        colour = VERDICT_COLOURS[v.verdict]
+        colour = VERDICT_COLOURS[v.word]
         edges = [-v.margin, v.margin] if v.direction == "equal" else [v.margin * _sign(v.direction)]
-        marks = [*v.differences, *edges, 0.0, *((v.low, v.high) if v.n > 1 else ())]
+        marks = [*v.differences, *edges, 0.0, *filter(math.isfinite, (v.low, v.high))]
         room = 0.08 * ((max(marks) - min(marks)) or 1.0)
         left, right = min(marks) - room, max(marks) + room
         holds = {"higher": (edges[0], right), "lower": (left, edges[0])}.get(v.direction, tuple(edges[:2]))
@@ -45,23 +42,24 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
             axis.axvline(edge, color="#00704a", lw=1, ls=":")
         axis.axvline(0, color="#888888", lw=0.8)
         axis.plot(v.differences, [0.3] * v.n, "o", color=colour, ms=3.6, alpha=0.45, mew=0)
-        if v.n > 1:
-            axis.plot([v.low, v.high], [0, 0], color=colour, lw=2.2, solid_capstyle="butt")
-        axis.plot(v.mean, 0, "D", color=colour, ms=5.5)
+        if not math.isnan(v.low):
+            bar = [max(v.low, left), min(v.high, right)]  # an end may be infinite
+            axis.plot(bar, [0, 0], color=colour, lw=2.2, solid_capstyle="butt")
+        axis.plot(v.estimate, 0, "D", color=colour, ms=5.5)
         axis.set(xlim=(left, right), ylim=(-0.5, 0.6), yticks=[])
         axis.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5))
         axis.grid(False)
         axis.spines["left"].set_visible(False)
         axis.tick_params(labelsize=9)
-        shrink = min(1.0, (WIDTH - 0.5) / (LETTER * len(f"{v.id}  {v.verdict}")))  # both in one line
+        shrink = min(1.0, (WIDTH - 0.5) / (LETTER * len(f"{v.id}  {v.word}")))  # both in one line
         axis.set_title(v.id, fontsize=10 * shrink)
-        axis.set_title(v.verdict, fontsize=9.5 * shrink, loc="right", color=colour)
+        axis.set_title(v.word, fontsize=9.5 * shrink, loc="right", color=colour)
     return figure
 
 
 def alt_text(verdicts: Sequence[Verdict]) -> str:
-    """Each tested claim with its difference and verdict."""
-    return "; ".join(f"{v.id} {shown(v.estimate, v.metric)}, {v.verdict}" for v in verdicts if v.n)
+    """Return each tested claim with its difference and its word."""
+    return "; ".join(f"{v.id} {shown(v.difference, v.metric)}, {v.word}" for v in verdicts if v.n)
 
 
 def _sign(direction: str) -> float:

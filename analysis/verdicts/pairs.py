@@ -16,7 +16,7 @@ seeds count once.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -28,7 +28,6 @@ from scipy import stats
 from analysis.numbers.curve_metrics import budget_of
 from analysis.numbers.recorded import DECIMALS
 from analysis.numbers.table import measured
-from analysis.statistics.hypotheses import constant
 from analysis.statistics.intervals import TAIL
 from encore.recipe.claims import FRONTIER, Comparison, Side
 
@@ -109,10 +108,15 @@ def _independent(known: pd.DataFrame, places: list[str]) -> tuple[pd.DataFrame, 
     for side in single:
         at, error = places[side == "against"], float(known[f"{side}_error"].iloc[0])
         text = f"{at} is one run for all {len(known)} seeds"
-        if not error > 0 and (math.isnan(error) or constant(alone.d)):
+        if not error > 0 and (math.isnan(error) or constant(alone.d.to_list())):
             return alone[:1], 0.0, [*notes, f"{text}, of unknown error: they count once"]
         notes.append(f"{text}: its own standard error, {error:.3g}, counts once")
     return alone, error, notes
+
+
+def constant(differences: Sequence[float]) -> bool:
+    """Return whether all differences are one number, up to the rounding of floats."""
+    return np.ptp(differences) <= 1e-12 * max(map(abs, differences))
 
 
 def _side(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:

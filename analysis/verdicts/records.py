@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.arms import bases
-from analysis.numbers.recorded import as_run, folders, of_earlier_world
+from analysis.numbers.recorded import as_run, current, folders, of_earlier_world
 from analysis.numbers.run import Run
-from analysis.verdicts import claims, summary, written
+from analysis.verdicts import claims, suite, summary, whose, written
 from encore.recipe.graph import Graph
 from encore.recipe.looks import LOOKS
 
@@ -40,7 +40,7 @@ EARLIER = "Of an earlier world: the recipe asks anew, on fresh seeds, and has no
 FOREST = "forest.png"
 COLUMNS = ("recipe", "paper", "what it shows", "verdicts", "judged at", "record")
 TAIL = """
-Beside the records: [which method when](methods.md), what each needs, costs and gains; `conformance.csv`,
+Beside the records: [what each method cost here](methods.md), needed and gained; `conformance.csv`,
 every loss and advantage held to its paper's equation; `verifier_audit.csv`, right and wrong answers that
 the verifiers accept, refuse and cannot read; `decision_rule.csv`, how often the rule behind the verdicts
 is wrong and what it finds, in % of families of claims, simulated by `python
@@ -67,10 +67,18 @@ def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
         f"![{FIGURES[name]}]({name}/forest.png)" for name in FIGURES if (folder / name / FOREST).exists()
     ]
     notice, when = of_bases(folder, graph), written.listed(folder)
-    head = TITLE + (f"**{notice}**\n\n" if notice else "") + HEAD + (f"{WHEN}{when}\n" if when else "")
+    chance = f"{of_suite(folder, graph)}\n\n"
+    head = TITLE + (f"**{notice}**\n\n" if notice else "") + chance + HEAD
+    head += f"{WHEN}{when}\n" if when else ""
     return "\n".join(
         part for part in (head + table + TAIL, "".join(f"{line}\n" for line in drawn), scoreboard) if part
     )
+
+
+def of_suite(folder: Path, graph: Graph) -> str:
+    """Return how many of the claims that the records show are expected to be false, in a sentence."""
+    judged = [claims.read(record / "claims.csv") for record in current(folder, graph)]
+    return str(suite.expected(judged))
 
 
 def of_bases(folder: Path, graph: Graph) -> str:
@@ -106,9 +114,9 @@ def told(record: Path, graph: Graph) -> tuple[str, str, str]:
     name, _, scale = record.name.rpartition("-")
     recipe, verdicts = graph.recipes[name], claims.read(record / "claims.csv")
     if of_earlier_world(record, graph):
-        return EARLIER, summary.told(verdicts), judged_at(verdicts)
+        return EARLIER, whose.counts(verdicts), judged_at(verdicts)
     shows = first_sentence(recipe.document.found)
-    return shows, summary.told(summary.stated(recipe, scale, verdicts)), judged_at(verdicts)
+    return shows, whose.of_recipe(recipe, summary.stated(recipe, scale, verdicts)).told(), judged_at(verdicts)
 
 
 def judged_at(verdicts: Sequence[claims.Verdict]) -> str:

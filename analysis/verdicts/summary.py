@@ -1,5 +1,6 @@
 """What a report says first: the head of the page, and the five lines of summary.txt."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from analysis.numbers import in_words, tasks
 from analysis.numbers.means import DASH, Mean, average, number, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from analysis.verdicts import claims
+from analysis.verdicts import claims, whose
+from analysis.verdicts.rule import REVERSED
 from encore.recipe.looks import LOOKS
 from encore.recipe.recipe import Recipe
 
@@ -36,21 +38,10 @@ def change(run: Run, table: pd.DataFrame, metric: str) -> Change:
     return Change(metric, tuple(average(numbers) for numbers in rows))
 
 
-def counts(verdicts: Sequence[claims.Verdict]) -> str:
-    """`3 supported so far, 1 inconclusive`."""
-    return ", ".join(f"{n} {verdict}" for verdict, n in claims.tally(verdicts).items()) or "none stated"
-
-
 def stated(recipe: Recipe, scale: str, verdicts: Sequence[claims.Verdict]) -> list[claims.Verdict]:
     """The claims that the recipe makes of a scale; those of other scales cannot be tested there."""
     here = {claim.id for claim in recipe.claims(scale)}
     return [v for v in verdicts if v.id in here]
-
-
-def told(verdicts: Sequence[claims.Verdict]) -> str:
-    """`2 reproduced, 1 inconclusive; of other papers: 1 reproduced; our own: 1 reproduced`."""
-    named = zip(("", "of other papers: ", "our own: "), claims.by_paper(verdicts), strict=True)
-    return "; ".join(f"{whose}{counts(some)}" for whose, some in named if some) or counts([])
 
 
 def plural(n: int, word: str) -> str:
@@ -111,22 +102,20 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
         f"{title(run)}: {size}",
         quality,
         f"Response length in tokens: {length}",
-        f"Published claims: {told(here)}{few}",
+        f"Claims: {whose.of_recipe(run.recipe, here).told()}{few}",
         foremost(here),
     ]
 
 
 def foremost(verdicts: Sequence[claims.Verdict], most: int = 3) -> str:
-    """At most `most` claims in one line: the first, then those that failed, then the rest."""
+    """Return at most `most` claims in one line: the first, then reversed ones, then the rest."""
     tested = [v for v in verdicts if v.n]
-    order = tested[:1] + sorted(tested[1:], key=lambda v: v.verdict not in claims.FAILED)
-    return (
-        "; ".join(f"{v.id} {v.verdict} ({_numbers(v)})" for v in order[:most]) or "No claim could be tested."
-    )
+    order = tested[:1] + sorted(tested[1:], key=lambda v: v.word != REVERSED)
+    return "; ".join(f"{v.id} {v.word} ({_numbers(v)})" for v in order[:most]) or "No claim could be tested."
 
 
 def _numbers(v: claims.Verdict) -> str:
     """`d = 0.507 [0.465, 0.539], detectable 0.088, 5 seeds`."""
-    d = shown(v.estimate, v.metric)
-    least = f", detectable {number(v.detectable, v.metric)}" if v.n > 1 else ""
+    d = shown(v.difference, v.metric)
+    least = "" if math.isnan(v.detectable) else f", detectable {number(v.detectable, v.metric)}"
     return f"d = {d}{least}, {plural(v.n, 'seed')}"

@@ -1,5 +1,6 @@
 """Verdicts on the page: what the paper says, held to this run; and its published numbers beside ours."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,9 +11,10 @@ from analysis.numbers.run import Run
 from analysis.page.figures import Plan
 from analysis.page.tables import Cells, Table, cells
 from analysis.page.view import View
-from analysis.verdicts import claims, claims_table, collapse, forest, sentences, summary
+from analysis.verdicts import claims, claims_table, collapse, forest, reversals, sentences, summary, whose
 from analysis.verdicts.build import Verdicts
 from analysis.verdicts.claims import Verdict
+from encore.recipe.claims import Claim
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,14 @@ class Page:
     said: list[str]  # what came out, in sentences
     verdicts: list[Verdict]  # of the run's scale
     elsewhere: list[Verdict]  # claims of other scales
-    own: dict[str, int]  # verdict -> how many claims of the recipe's paper got it
+    stated: Mapping[str, Claim]  # the recipe's claims by their ids
+    causes: Mapping[str, str]  # id of a claim that came out reversed -> what in our world may cause it
+    own: dict[str, int]  # word -> how many claims of the recipe's paper got it
     others: dict[str, int]  # the same of other papers
     of_ours: dict[str, int]  # the same of claims that no paper makes
-    tally: dict[str, int]  # of all three
-    coverage: str  # how often intervals are right
-    scope: str  # what they cannot say
+    sanity: str  # how many sanity checks of the code hold, of how many
+    tally: dict[str, int]  # of all but the sanity checks
+    scope: str  # what intervals cannot say
     looks: Cells
     gates: Cells
     collapses: Cells
@@ -43,17 +47,19 @@ def view(
     """The section; published: verdicts.published.build(), health: provenance.health.worst()."""
     looks, gates, collapses, dials = tables(found)[1:]
     here = summary.stated(run.recipe, run.scale, found.last)
-    own, others, of_ours = claims.by_paper(here)
+    groups = whose.of_recipe(run.recipe, here)
     theirs, ours = _split(published)
     page = Page(
         said=sentences.sentences(run, numbers, health, found.collapses),
         verdicts=here,
         elsewhere=[verdict for verdict in found.last if verdict not in here],
-        own=claims.tally(own),
-        others=claims.tally(others),
-        of_ours=claims.tally(of_ours),
-        tally=claims.tally(here),
-        coverage=uncertainty.coverage(len(run.seeds)),
+        stated=run.document.claims,
+        causes=reversals.causes(run.recipe, here),
+        own=claims.tally(groups.own),
+        others=claims.tally(groups.others),
+        of_ours=claims.tally(groups.ours),
+        sanity=whose.passed(groups.sanity),
+        tally=claims.tally(groups.findings),
         scope=uncertainty.scope(run),
         looks=looks.cells,
         gates=gates.cells,
@@ -66,8 +72,8 @@ def view(
     figure = Plan(
         "forest",
         "Differences, paired by seed",
-        f"Diamond: mean; bar: {uncertainty.called(len(run.seeds))}; dots: seeds; green ground: where "
-        "the claim holds.",
+        "Diamond: mean, or median where runs of one side alone collapsed; bar: the interval that decides; "
+        "dots: seeds; green ground: where the claim holds.",
         partial(forest.draw, found.last),
         forest.alt_text(found.last),
     )

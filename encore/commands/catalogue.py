@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from analysis.verdicts import claims, summary
+from analysis.verdicts import claims, whose
 from encore.recipe.graph import Graph
 from encore.recipe.load import load_sound
 
@@ -38,5 +38,5 @@ def _verdicts(name: str, scale: str) -> str:
         (RECORDS / f"{name}-{scale}", " (record)"),
     ):
         if (where / "claims.csv").exists():
-            return f"{summary.counts(claims.read(where / 'claims.csv'))}{note}"
+            return f"{whose.counts(claims.read(where / 'claims.csv'))}{note}"
     return "-"

@@ -30,7 +30,8 @@ FRONTIER = "frontier"  # stands where an arm stands, so no arm may have the name
 FORMS = "GATE >= NUMBER, GATE <= NUMBER or GATE within P%"
 RELATIONS = (">=", "<=", "within")
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-PAPER = r"ours|[0-9]{4}\.[0-9]{4,5}|https://\S+"
+OURS = "ours"  # in place of a paper: no paper makes the claim
+PAPER = OURS + r"|[0-9]{4}\.[0-9]{4,5}|https://\S+"
 
 Paper = Annotated[
     str, AfterValidator(matching(PAPER, 'an arXiv number such as "2402.03300", an address, or ours'))
@@ -67,8 +68,8 @@ class Test(Comparison):
 
     direction: Literal["higher", "lower", "equal"]
     margin: NotNegative
-    # The least |difference| that would matter to a researcher, in the metric's unit; a truth within it is `no
-    # difference`. Where it is absent it is the margin, as it always is of direction equal. The recipes here
+    # The least |difference| that would matter to a researcher, in the metric's unit; a truth within it is
+    # `equivalent`. Where it is absent it is the margin, as it always is of direction equal. The recipes here
     # take one convention, by metric, written where the margin is 0 or larger than that (a smaller one says
     # itself that less matters):
     #   accuracy, score, pass@k, maj@k, format_rate, truncation_rate, accuracy of a reward model or judge 0.02
@@ -182,15 +183,32 @@ class Claim(Named, Scaled):
     """A sentence of a paper, and the comparison by which it is judged."""
 
     says: Line
+    # What the paper reports, with its scale: "AIME 2024: 15.6% to 71.0%". It is shown beside what is asked.
+    published: Line | None = None
     source: Line
-    # Whose claim it is, where it is another's than the recipe's: such claims are counted apart. `ours`: no
-    # paper makes it.
-    paper: Paper | None = None
+    # Whose claim it is: an arXiv number, an address, or `ours` where no paper makes it. Claims of the paper
+    # at the recipe's `url`, of other papers and of ours are counted apart.
+    paper: Paper
+    second_hand: bool = False  # the source was read in another text than the paper's own
+    # `sanity`: no sane code could fail it, so it is a check of the code, and is counted apart.
+    kind: Literal["finding", "sanity"] = "finding"
     test: Test
     primary: bool = False  # one of at most three, at a scale, that decide what is said of the paper
+    # Counted from 1. Another attempt to show a claim comes after the outcome of the one before was seen, and
+    # its world, dials or question were changed. It has a fifth of the alpha of the attempt before.
+    attempt: Positive = 1
     # What must be so for the claim's mechanism to be at work, else it is not tested: a text or a list of
     # `GATE >= NUMBER`, `GATE <= NUMBER`, `GATE within P%` (of the gate's target). Set before any judged run.
     needs: Needs = ()
+    # What in our world may cause that the claim comes out reversed: a record with such a verdict needs it.
+    world: Line | None = None
+
+    @property
+    def url(self) -> str:
+        """The address of the paper that makes the claim; empty of a claim of ours."""
+        if self.paper == OURS:
+            return ""
+        return self.paper if self.paper.startswith("https://") else f"https://arxiv.org/abs/{self.paper}"
 
 
 class Gate(Comparison, Named):

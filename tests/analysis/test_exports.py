@@ -64,14 +64,14 @@ def test_summary_is_five_lines_with_the_key_numbers(quick_out):
     assert lines[0].endswith("cpu scale, 2 seeds, 1 arm")
     assert "0.190 [0.179, 0.200] \N{RIGHTWARDS ARROW} 0.7" in lines[1]
     assert lines[2].startswith("Response length in tokens: 21.0")
-    assert "2 not tested (a decision takes 8 seeds)" in lines[3]
-    assert lines[4].startswith("rl-lifts-accuracy supported so far (d = 0.6")
+    assert "1 not tested (a decision takes 8 seeds)" in lines[3]
+    assert lines[4].startswith("rl-lifts-accuracy open (d = 0.6")
 
 
 @pytest.mark.slow
 def test_the_quickstart_says_why_a_claim_is_not_tested(quick_out):
     verdicts = pd.read_csv(quick_out / "claims.csv").set_index("id")
-    assert verdicts.verdict["random-reward-does-not-help"] == "not tested"
+    assert verdicts.word["random-reward-does-not-help"] == "not tested"
     assert verdicts.note["random-reward-does-not-help"] == "arm random was not run"
 
 
@@ -87,7 +87,7 @@ def test_svg_is_well_formed_and_keeps_its_labels(quick_out):
 def test_a_run_without_artefacts_still_reports(run, tmp_path):
     empty = Run(run.graph, run.name, run.scale, run.arms, run.seeds, tmp_path)
     lines = report.write(build(empty, collect(empty)), tmp_path / "out.html")
-    assert lines[3] == "Published claims: 5 not tested (a decision takes 8 seeds)"
+    assert lines[3] == "Claims: 3 not tested; of other papers: 2 not tested (a decision takes 8 seeds)"
     assert lines[4] == "No claim could be tested."
     assert not list((tmp_path / "out/figures").iterdir())
 

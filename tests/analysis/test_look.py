@@ -29,11 +29,11 @@ def stopped(run) -> Run:
 def verdicts(run: Run, **given: str) -> list[claims.Verdict]:
     """The run's verdicts; of these claims another."""
     judged = judge_run(run, final(collect(run)))[-1]
-    return [replace(one, verdict=given.get(one.id.replace("-", "_"), "reproduced")) for one in judged]
+    return [replace(one, word=given.get(one.id.replace("-", "_"), "shown")) for one in judged]
 
 
 def test_open_claims_name_the_arms_they_need_in_the_order_of_the_recipe(run):
-    found = look.found(run, verdicts(run, format_alone_falls_short="inconclusive"))
+    found = look.found(run, verdicts(run, format_alone_falls_short="open"))
     assert found.open == ["format-alone-falls-short"]
     assert found.arms == ["base-recipe", "format-only"]
     assert found.seeds == len(run.seeds)
@@ -42,15 +42,15 @@ def test_open_claims_name_the_arms_they_need_in_the_order_of_the_recipe(run):
 
 def test_a_claim_that_cannot_be_tested_asks_for_no_seeds(run):
     assert look.found(run, verdicts(run, rl_lifts_accuracy="not tested")).open == []
-    assert look.found(run, verdicts(run, rl_lifts_accuracy="supported so far")).open
+    assert look.found(run, verdicts(run, rl_lifts_accuracy="open")).open
 
 
 def test_the_arms_of_a_gate_go_on_with_its_claim(run):
     gates = {"apart": {"metric": "heldout/accuracy", "of": "random/after"}}
     stated = [{**one, "needs": "apart >= 0.1"} for one in flat(run.recipe.layers.content)[:1]]
     gated = changed(run, gates=gates, claims=stated)
-    assert "random" in look.found(gated, verdicts(gated, rl_lifts_accuracy="inconclusive")).arms
-    assert "random" not in look.found(run, verdicts(run, rl_lifts_accuracy="inconclusive")).arms
+    assert "random" in look.found(gated, verdicts(gated, rl_lifts_accuracy="open")).arms
+    assert "random" not in look.found(run, verdicts(run, rl_lifts_accuracy="open")).arms
 
 
 def test_the_arms_of_a_frontier_go_on_with_its_claim(run):
@@ -58,7 +58,7 @@ def test_the_arms_of_a_frontier_go_on_with_its_claim(run):
     asked = {"metric": "heldout/accuracy_at_kl/1", "of": "frontier/swept", "against": "frontier/other"}
     frontiers = {"swept": ["random/before", "random/after"], "other": ["no-format/after", "random/before"]}
     at_kl = changed(run, frontiers=frontiers, claims=[flat(run.recipe.layers.content)[0] | asked])
-    found = look.found(at_kl, verdicts(at_kl, rl_lifts_accuracy="inconclusive"))
+    found = look.found(at_kl, verdicts(at_kl, rl_lifts_accuracy="open"))
     assert found.arms == ["random", "no-format"]
     assert look.found(at_kl, verdicts(at_kl)).arms == []
 
@@ -104,7 +104,7 @@ def test_the_command_judges_the_seeds_that_the_looks_before_it_left(tmp_path, mo
     ("arms", "more"), [([], ""), (["base-recipe", "random"], "; more seeds for base-recipe, random")]
 )
 def test_a_look_says_who_goes_on(arms, more):
-    verdicts = {"a": "reproduced", "b": "inconclusive"}
+    verdicts = {"a": "shown", "b": "open"}
     found = Look(8, verdicts, ["b"] if arms else [], arms)
     assert look.line(found) == f"look at 8 seeds: {1 if arms else 2} of 2 claims decided{more}"
     assert "more seeds" not in look.line(replace(found, seeds=32))

@@ -42,7 +42,7 @@ def test_record_has_the_final_numbers_and_every_run(run, report, tmp_path):
     assert len(runs) == sum(node.kind == "stage" for node in run.all_nodes())
     assert json.loads(runs.hardware[0])
     kept, judged = claims.read(out / "claims.csv"), judge_run(run, final)[-1]
-    assert [verdict.verdict for verdict in kept] == [verdict.verdict for verdict in judged]
+    assert [verdict.word for verdict in kept] == [verdict.word for verdict in judged]
 
 
 @pytest.mark.slow
@@ -107,13 +107,18 @@ def test_no_committed_verdict_is_decided_before_its_look(path):
     judged = claims.read(path)
     dials = RECIPES[path.parent.name.rpartition("-")[0]].dial_seeds
     for v in judged:
-        assert not v.n or v.decided == bool(v.decided_at)
-        assert not v.decided_at or (v.n >= 5 and v.asked >= v.decided_at in LOOKS)
+        assert v.word in claims.VERDICTS
+        assert not v.look or (v.asked >= v.look in LOOKS)
         assert not set(v.seeds) & dials
-        if v.verdict == "reproduced":
-            assert v.p_claim < 0.05
+        if v.n and v.decided:
+            assert v.look
+            assert v.n >= 5
+            assert v.low <= v.estimate <= v.high
+        if v.word == "shown":
             assert claims.satisfies(v.low, v.direction, v.margin)
             assert claims.satisfies(v.high, v.direction, v.margin)
+        if v.word == "reversed" and v.direction != "equal":
+            assert v.high < 0 if v.direction == "higher" else v.low > 0
 
 
 @pytest.mark.slow

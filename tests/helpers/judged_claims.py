@@ -15,6 +15,7 @@ CLAIM = {
     "id": "gain",
     "says": "It helps.",
     "source": "Fig. 1",
+    "paper": "2501.12948",
     "metric": "heldout/accuracy",
     "of": "base-recipe/after",
     "against": "base-recipe/before",
@@ -30,7 +31,8 @@ def by_id(claims: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         own = {key: value for key, value in claim.items() if key not in (*Test.model_fields, "id")}
         test = {key: value for key, value in claim.items() if key in Test.model_fields}
         test = {"direction": "higher", "margin": 0.0} | test
-        written[claim.get("id", f"c{index}")] = {"says": "It holds.", "source": "Fig. 1", **own, "test": test}
+        said = {"says": "It holds.", "source": "Fig. 1", "paper": "2501.12948"}
+        written[claim.get("id", f"c{index}")] = {**said, **own, "test": test}
     return written
 
 

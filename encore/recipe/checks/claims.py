@@ -4,14 +4,14 @@ Which curves a stage logs is known only once it runs, so only the form of their 
 whose number is then missing stays untested. Each place of a frontier must be a checkpoint whose task scores
 kl and what is asked at a KL.
 
-A claim without `paper` is taken as one of the recipe's paper, so its source must not name another origin.
+The `paper` of a claim must be the origin that its source names.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 
 from encore.errors import Mistakes, UserError, known
-from encore.recipe.claims import Claim, Comparison, Gate, Published, Scaled, frontier
+from encore.recipe.claims import OURS, Claim, Comparison, Gate, Published, Scaled, frontier
 from encore.recipe.eval_tasks import EvalTask
 from encore.recipe.graph import Graph, Node
 from encore.recipe.metric_names import (
@@ -31,8 +31,8 @@ from encore.recipe.metric_names import (
 )
 from encore.recipe.recipe import Recipe
 
-OURS = re.compile(r"\b(ours|said here)\b", re.IGNORECASE)
-PAPER = re.compile(r"arXiv \d{4}\.\d{4,5}")  # an origin where a source begins with it, later maybe a rival
+OF_OURS = re.compile(r"\b(ours|said here)\b", re.IGNORECASE)
+PAPER = re.compile(r"arXiv (\d{4}\.\d{4,5})")  # an origin where a source begins with it, later maybe a rival
 FEWEST = 2  # places of a frontier, between which a score can be interpolated
 
 
@@ -63,20 +63,21 @@ def _scales(recipe: Recipe, part: Scaled) -> list[str]:
 
 
 def _check_claim(recipe: Recipe, claim: Claim) -> None:
-    origin, url = _origin(claim.source), recipe.document.url
-    if claim.paper is None and origin and origin.removeprefix("arXiv ") not in url:
+    origin = _origin(claim.source)
+    if origin and origin != claim.paper:
         raise UserError(
-            f'claims.{claim.id}.paper: missing; the source names "{origin}", so the claim is not '
-            f"one of {url}; expected the arXiv number or the address of its paper, or ours"
+            f'claims.{claim.id}.paper: expected "{origin}", as its source says, got "{claim.paper}"'
         )
     for scale in _scales(recipe, claim):
         _check_sides(recipe, scale, f"claims.{claim.id}.test", claim.test)
 
 
 def _origin(source: str) -> str:
-    """What a source names as the origin of its claim: ours, or an arXiv number; empty where it names none."""
-    named = OURS.search(source) or PAPER.match(source)
-    return named[0] if named else ""
+    """Return what a source names as the origin of its claim: `ours`, an arXiv number, or an empty text."""
+    if OF_OURS.search(source):
+        return OURS
+    named = PAPER.match(source)
+    return named[1] if named else ""
 
 
 def _check_gates(recipe: Recipe) -> None:

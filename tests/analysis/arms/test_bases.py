@@ -31,7 +31,7 @@ def test_it_is_said_where_all_seeds_share_the_base_and_nowhere_else(run):
 
 def test_what_other_bases_gave_stands_beside_the_record(tmp_path):
     (tmp_path / "toy-cpu").mkdir()
-    judged = pd.DataFrame({"id": ["gain"], "metric": ["heldout/accuracy"], "mean": [0.5]})
+    judged = pd.DataFrame({"id": ["gain"], "metric": ["heldout/accuracy"], "estimate": [0.5]})
     judged.to_csv(tmp_path / "toy-cpu/claims.csv", index=False)
     assert bases.others(tmp_path) == ""
     rows = [["toy-cpu", "gain", 1, 1, 0.2], ["toy-cpu", "gain", 1, 2, 0.4], ["toy-cpu", "gain", 2, 1, 0.1]]

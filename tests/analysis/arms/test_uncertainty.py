@@ -31,20 +31,6 @@ def test_a_base_model_that_all_seeds_share_is_named(run):
     )
 
 
-@pytest.mark.parametrize(
-    ("n", "words"),
-    [
-        (1, "no interval"),
-        (2, "with 2 seeds it covers"),
-        (3, "range of the differences: with 3 seeds it covers the truth in about 75% of cases, not in 95%."),
-        (5, "(Hesterberg 2015). It is called 95%; with 5 seeds it covers the truth in about 92%"),
-        (20, "in about 95%"),
-    ],
-)
-def test_coverage_is_that_of_so_many_seeds(n, words):
-    assert words in uncertainty.coverage(n)
-
-
 def test_the_parts_of_the_variance_are_the_whole(run):
     table = final(collect(run))
     shown = uncertainty.parts(run, table, levels(run, table)).set_index("checkpoint")

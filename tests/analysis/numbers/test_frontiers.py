@@ -29,6 +29,7 @@ CLAIM = {
     "id": "at-equal-kl",
     "says": "At equal KL it makes no difference.",
     "source": "Fig. 9",
+    "paper": "ours",
     "metric": GOLD,
     "of": "frontier/ppo",
     "against": "dpo/after",
@@ -137,13 +138,13 @@ def test_a_claim_is_judged_by_it(rlhf):
     )
     assert verdict.differences == pytest.approx((of - against).tolist())
     (beyond,) = judge_run(with_frontier(rlhf, metric="heldout/gold_at_kl/99"), numbers)[-1]
-    assert beyond.verdict == "not tested"
+    assert beyond.word == "not tested"
 
 
 def test_the_note_says_what_is_missing(rlhf):
     alone = replace(with_frontier(rlhf), arms=("base-recipe", "dpo"))  # as of the quickstart
     (verdict,) = judge_run(alone, final(collect(alone)))[-1]
-    assert verdict.verdict == "not tested"
+    assert verdict.word == "not tested"
     assert verdict.note == f"no {GOLD} at frontier/ppo: no seed has a number at each of its places"
     asked = with_frontier(rlhf, metric="heldout/gold_at_kl/99")
     (verdict,) = judge_run(asked, final(collect(asked)))[-1]

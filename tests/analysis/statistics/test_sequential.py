@@ -1,4 +1,4 @@
-"""Planned looks: their levels against published ones and a simulation, and the p-value over looks."""
+"""Planned looks: their levels against published ones and a simulation, and what a p-value spends."""
 
 import math
 
@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.statistics.sequential import levels, sequential
+from analysis.statistics.sequential import levels, nominal, spent
 from encore.recipe.looks import LOOKS
-
-p_at_looks = st.lists(st.floats(1e-9, 1), min_size=3, max_size=3)
 
 
 @pytest.fixture(scope="module")
@@ -36,27 +34,25 @@ def test_a_look_passes_a_true_null_no_more_often_than_it_may(alpha, p_of_nulls):
     assert early == pytest.approx(alpha * math.expm1(0.5) / math.expm1(2), abs=0.001)
 
 
-def test_the_p_value_over_looks_is_uniform_at_a_true_null(p_of_nulls):
-    over_looks = sequential(p_of_nulls)
+def test_the_alpha_that_would_have_decided_is_uniform_at_a_true_null(p_of_nulls):
+    """The smallest over the looks is the sequential p-value of Liu & Anderson 2008, Biometrics 64:1105."""
+    alphas = np.min([spent(p_of_nulls[:, look], look) for look in range(len(LOOKS))], axis=0)
     for x in (0.01, 0.05, 0.2, 0.5):
-        assert np.mean(over_looks <= x) == pytest.approx(x, abs=0.006)
+        assert np.mean(alphas <= x) == pytest.approx(x, abs=0.006)
 
 
-@given(p_at_looks, st.sampled_from([0.05, 0.05 / 2, 0.01]))
-def test_it_is_below_alpha_where_a_look_is_below_its_level(p, alpha):
-    clear = all(abs(value / level - 1) > 0.01 for value, level in zip(p, levels(alpha), strict=True))
-    if clear:  # between the levels that it knows it interpolates
-        passed = any(value < level for value, level in zip(p, levels(alpha), strict=True))
-        assert (sequential(p) < alpha) == passed
+@given(st.floats(1e-9, 0.4), st.sampled_from(range(len(LOOKS))))
+def test_spent_and_nominal_are_inverse_and_agree_with_the_levels(alpha, look):
+    assert spent(nominal(alpha, look), look) == pytest.approx(alpha)
+    assert nominal(alpha, look) == pytest.approx(levels(alpha)[look], rel=0.01)
 
 
-@given(p_at_looks)
-def test_a_further_look_never_takes_evidence_away(p):
-    first, second = sequential([p[0], math.nan, math.nan]), sequential([*p[:2], math.nan])
-    assert sequential(p) <= second <= first <= 1
+@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from(range(len(LOOKS))))
+def test_a_smaller_p_value_spends_less(p, q, look):
+    assert spent(min(p, q), look) <= spent(max(p, q), look) <= 1
 
 
-def test_a_look_not_taken_counts_for_nothing():
-    assert math.isnan(sequential([math.nan] * 3))
-    assert sequential([0.0, math.nan, math.nan]) == 0
-    assert sequential([[1.0, math.nan, math.nan]]) == pytest.approx([1.0])
+def test_without_a_test_nothing_is_spent():
+    assert math.isnan(spent(math.nan, 0))
+    assert spent(0.0, 0) == 0
+    assert spent([1.0], 0) == pytest.approx([1.0])

@@ -17,6 +17,7 @@ def test_a_csv_gives_the_same_verdicts(tmp_path):
         judge(EIGHT, primary=True, smallest_effect=0.02),
         judge([0.8], source="1"),
         judge([0.8], of="x/after", against=""),
+        judge([3.0, -3.0] * 4, margin=0.0, smallest_effect=0.1),
     ]
     path = tmp_path / "claims.csv"
     claims.frame(verdicts).to_csv(path, index=False)
@@ -28,8 +29,8 @@ def test_a_csv_gives_the_same_verdicts(tmp_path):
         assert new == pytest.approx(old, nan_ok=True)
     claims.frame([]).to_csv(path, index=False)
     assert claims.read(path) == []
-    claims.frame(verdicts).drop(columns="p_claim").to_csv(path, index=False)
-    with pytest.raises(UserError, match="no column p_claim: an older version"):
+    claims.frame(verdicts).drop(columns="level").to_csv(path, index=False)
+    with pytest.raises(UserError, match="no column level: an older version"):
         claims.read(path)
 
 
@@ -37,7 +38,7 @@ def test_frame_and_tally():
     verdicts = [judge([0.8, 0.9], 0.2), judge([0.8], of="x/after")]
     frame = claims.frame(verdicts)
     assert frame.differences[0] == "0:0.6 1:0.7"
-    assert claims.tally(verdicts) == {"supported so far": 1, "not tested": 1}
+    assert claims.tally(verdicts) == {"open": 1, "not tested": 1}
     assert list(claims.frame([]).columns) == list(frame.columns)
 
 

@@ -2,15 +2,18 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 from judged_claims import comparison
+from scipy import stats
 from toy_run import changed
 
 from analysis.numbers.table import final, measured
 from analysis.verdicts import collapse
 
 METRIC = {"metric": "heldout/gold"}
+RATES = np.linspace(0.01, 0.99, 99)
 
 
 def ending(run, numbers: pd.DataFrame, high: dict[int, float]) -> pd.DataFrame:
@@ -73,15 +76,15 @@ def test_a_claim_within_one_arm_or_on_its_beginning_is_not_about_two_kinds_of_ru
         {"of": "a/after"},
         {"of": "b/after", "against": "a/before"},
     ):
-        assert found.of_one_side(comparison(METRIC | places), [0, 1, 2]) == ""
-    assert found.of_one_side(comparison(METRIC | {"of": "b/after", "against": "a/after"}), [0, 1, 2]) != ""
+        assert found.beside(comparison(METRIC | places), [0, 1, 2]) is None
+    assert found.beside(comparison(METRIC | {"of": "b/after", "against": "a/after"}), [0, 1, 2]) is not None
 
 
 def test_a_claim_about_the_rate_of_collapse_is_judged_where_one_arm_collapses():
     found = collapse.Collapses({"a": frozenset({1})})
     claim = {"of": "b/grpo", "against": "a/grpo"}
-    assert found.of_one_side(comparison(METRIC | claim), [0, 1, 2]) != ""
-    assert found.of_one_side(comparison({"metric": "collapsed/accuracy"} | claim), [0, 1, 2]) == ""
+    assert found.beside(comparison(METRIC | claim), [0, 1, 2]) is not None
+    assert found.beside(comparison({"metric": "collapsed/accuracy"} | claim), [0, 1, 2]) is None
 
 
 def test_what_collapses_later_has_no_part_in_a_number_from_before(run, numbers):
@@ -97,10 +100,10 @@ def test_what_collapses_later_has_no_part_in_a_number_from_before(run, numbers):
     staged_numbers = pd.concat([ending(run, numbers, {1: 0.01}), before.assign(node="mid")])
     found = collapse.collapses(staged, staged_numbers)
     at = {"metric": "heldout/accuracy", "against": f"{other}/{last}"}
-    assert found.of_one_side(comparison(at | {"of": f"{arm}/{last}"}), [0, 1, 2]) != ""
-    assert found.of_one_side(comparison(at | {"of": f"{arm}/mid"}), [0, 1, 2]) == ""
+    assert found.beside(comparison(at | {"of": f"{arm}/{last}"}), [0, 1, 2]) is not None
+    assert found.beside(comparison(at | {"of": f"{arm}/mid"}), [0, 1, 2]) is None
     assert (
-        found.of_one_side(comparison(at | {"of": f"{arm}/grpo"}), [0, 1, 2]) != ""
+        found.beside(comparison(at | {"of": f"{arm}/grpo"}), [0, 1, 2]) is not None
     )  # a stage: by the arm's end
 
 
@@ -117,13 +120,14 @@ def test_a_number_read_next_to_a_collapsed_run_counts_as_one_of_it(rlhf, rlhf_ta
     assert found.seeds["base-recipe"] == found.seeds["kl-none"] == {1}
     assert found.read == {("frontier/ppo", near): set(), ("frontier/ppo", far): {1}}
     against = {"against": "dpo/after", "against_metric": "heldout/gold"}
-    assert found.of_one_side(comparison(claims[0] | against), [0, 1]) == ""
-    text = "1 of 2 runs of frontier/ppo alone collapsed: their mean decides nothing"
-    assert found.of_one_side(comparison(claims[1] | against), [0, 1]) == text
-    assert found.of_one_side(comparison(claims[1] | {"against": "frontier/other"}), [0, 1]) == text
+    assert found.beside(comparison(claims[0] | against), [0, 1]) is None
+    text = "1 of 2 runs of frontier/ppo collapsed, 0 of 2 of {} (Boschloo's exact test: p = "
+    assert str(found.beside(comparison(claims[1] | against), [0, 1])).startswith(text.format("dpo"))
+    other = comparison(claims[1] | {"against": "frontier/other"})
+    assert str(found.beside(other, [0, 1])).startswith(text.format("frontier/other"))
     assert (
-        found.of_one_side(comparison(claims[1] | {"against": "frontier/ppo", "against_metric": near}), [0, 1])
-        == ""
+        found.beside(comparison(claims[1] | {"against": "frontier/ppo", "against_metric": near}), [0, 1])
+        is None
     )
 
 
@@ -137,8 +141,8 @@ def fallen_at_the_end(rlhf, rlhf_table) -> pd.DataFrame:
 def test_a_reward_model_is_trained_before_the_policy_collapses(rlhf, rlhf_table):
     found = collapse.collapses(rlhf, fallen_at_the_end(rlhf, rlhf_table))
     asked = {"metric": "accuracy/validation", "against": "dpo/dpo"}
-    assert found.of_one_side(comparison(asked | {"of": "base-recipe/reward_model"}), [0, 1]) == ""
-    assert found.of_one_side(comparison(asked | {"of": "base-recipe/ppo"}), [0, 1]) != ""
+    assert found.beside(comparison(asked | {"of": "base-recipe/reward_model"}), [0, 1]) is None
+    assert found.beside(comparison(asked | {"of": "base-recipe/ppo"}), [0, 1]) is not None
 
 
 def test_gold_on_a_curve_is_of_a_collapsed_run_where_it_lies_itself_far_below(rlhf, rlhf_table):
@@ -147,10 +151,28 @@ def test_gold_on_a_curve_is_of_a_collapsed_run_where_it_lies_itself_far_below(rl
     claim = {"metric": metric, "of": place, "against": "kl-none/ppo"}
     run = changed(rlhf, claims=[claim])
 
-    def read(fall: float) -> str:
+    def read(fall: float) -> collapse.Rates | None:
         rows = gold[(gold.arm == "base-recipe") & (gold.node == "ppo")].drop_duplicates("seed")
         rows = rows.assign(metric=metric, value=rows.seed.map(begin) - fall * (rows.seed == 1))
-        return collapse.collapses(run, pd.concat([gold, rows])).of_one_side(comparison(claim), [0, 1])
+        return collapse.collapses(run, pd.concat([gold, rows])).beside(comparison(claim), [0, 1])
 
-    assert read(0.99) == ""
-    assert read(1.01) == "1 of 2 runs of base-recipe alone collapsed: their mean decides nothing"
+    assert read(0.99) is None
+    assert read(1.01) == collapse.Rates("base-recipe", "kl-none", 1, 0, runs=2)
+
+
+def test_two_rates_of_collapse_are_compared_by_boschloos_exact_test():
+    """By enumeration: the largest chance, over common rates, of a table with as small a p-value by Fisher."""
+    k, n = 6, 8
+    fisher = [
+        [stats.fisher_exact([[i, j], [n - i, n - j]]).pvalue for j in range(n + 1)] for i in range(n + 1)
+    ]
+    as_rare = np.array(fisher) <= fisher[k][0] * (1 + 1e-9)
+    chances = [np.outer(*[stats.binom.pmf(range(n + 1), n, rate)] * 2)[as_rare].sum() for rate in RATES]
+    assert collapse.different(k, n, 0, n) == pytest.approx(max(chances), rel=0.05)
+    assert collapse.different(0, n, 0, n) == collapse.different(n, n, n, n) == 1.0
+
+
+def test_one_sided_collapse_is_some_runs_of_one_arm():
+    assert collapse.Rates("a", "b", 3, 0, runs=8).one_sided
+    assert not collapse.Rates("a", "b", 3, 1, runs=8).one_sided
+    assert not collapse.Rates("a", "b", 0, 8, runs=8).one_sided  # all of them: of one kind

@@ -19,23 +19,24 @@ def test_differences_are_paired_by_seed_not_by_row():
 
 def test_one_seed_has_no_interval():
     verdict = judge([0.8], 0.2)
-    assert verdict.verdict == "supported so far"
+    assert verdict.word == "open"
     assert math.isnan(verdict.low)
+    assert math.isnan(verdict.plain_low)
     assert verdict.needed is None
 
 
 def test_seeds_that_share_both_models_count_once():
     verdict = judge([0.8] * 8, 0.2, shared=True)
     assert verdict.n == 1
-    assert verdict.verdict == "supported so far"
+    assert verdict.word == "open"
     assert "share 1 model" in verdict.note
 
 
 def test_without_a_rival_the_value_itself_is_judged():
     claim = {key: value for key, value in CLAIM.items() if key != "against"}
     verdict = judge_looks([claim], table([0.3] * 8, [0.9] * 8), "cpu", range(8))[-1][0]
-    assert verdict.mean == pytest.approx(0.3)
-    assert verdict.verdict == "reproduced"
+    assert verdict.estimate == pytest.approx(0.3)
+    assert verdict.word == "shown"
 
 
 def test_the_rival_may_be_of_another_metric():
@@ -58,7 +59,7 @@ def test_the_rival_may_be_of_another_metric():
 )
 def test_what_was_not_run_is_not_tested(change, reason):
     verdict = judge([0.8, 0.8], 0.2, **change)
-    assert (verdict.verdict, verdict.note) == ("not tested", reason)
+    assert (verdict.word, verdict.note) == ("not tested", reason)
     assert verdict.n == 0
 
 
@@ -70,7 +71,7 @@ def test_a_missing_or_undefined_seed_is_left_out_and_named():
 
 def test_nothing_defined_is_not_tested():
     verdict = judge([math.nan, math.nan], 0.2)
-    assert verdict.verdict == "not tested"
+    assert verdict.word == "not tested"
     assert verdict.note == "no number for seed 0, 1"
 
 

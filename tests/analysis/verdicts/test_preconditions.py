@@ -23,9 +23,9 @@ def test_a_claim_whose_precondition_is_absent_is_not_tested():
         rows = table([d + 0.5 for d in CLEAR], [cut] * 8)
         return judge_looks([GATED], rows, "cpu", range(8), GATES)[-1][0]
 
-    assert verdict(0.03).verdict == "reproduced"
+    assert verdict(0.03).word == "shown"
     absent = verdict(0.005)
-    assert (absent.verdict, absent.n, absent.decided) == ("not tested", 0, True)
+    assert (absent.word, absent.n, absent.decided) == ("not tested", 0, True)
     assert absent.note == "the precondition is absent (clip_cuts is 0.005, needed: clip_cuts >= 0.02)"
 
 
@@ -33,7 +33,7 @@ def test_a_precondition_that_was_not_measured_is_not_met():
     rows = table(CLEAR, [0.0] * 8)
     gates = {"clip_cuts": {"metric": "mean/clip", "of": "base-recipe/before"}}
     verdict = judge_looks([GATED], rows, "cpu", range(8), gates)[-1][0]
-    assert verdict.verdict == "not tested"
+    assert verdict.word == "not tested"
     assert verdict.note.startswith("its precondition clip_cuts >= 0.02 was not measured: no mean/clip at")
 
 

@@ -61,8 +61,8 @@ evals:
     heldout: {{task: {{world: chain}}, template: "{{question}}", items: 8, samples: 4, temperature: 1.0,
                top_p: 1.0, max_gen_toks: 64, k: [1, 4]}}
 claims:
-  lifts: {{says: it lifts, source: Fig. 1, test: {{metric: heldout/accuracy, of: base-recipe/after,
-          against: base-recipe/before, direction: higher, margin: 0.25}}}}
+  lifts: {{says: it lifts, source: Fig. 1, paper: "2501.12948", test: {{metric: heldout/accuracy,
+          of: base-recipe/after, against: base-recipe/before, direction: higher, margin: 0.25}}}}
 """
 TINY = """
 schema: 2

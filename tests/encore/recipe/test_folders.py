@@ -100,6 +100,7 @@ GRPO = ("stages", "grpo")
 CLAIM = {
     "says": "it lifts",
     "source": "Fig. 1",
+    "paper": "ours",
     "test": {"metric": "heldout/accuracy", "of": "base-recipe/after", "direction": "higher", "margin": 0.25},
 }
 

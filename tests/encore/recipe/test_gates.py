@@ -18,7 +18,9 @@ def gate(target: float | None) -> Gate:
 def claim(**keys: Any) -> Claim:
     """A claim with these keys."""
     test = {"metric": "heldout/kl", "of": "a/after", "direction": "equal", "margin": 0.1}
-    return Claim.model_validate({"says": "It holds.", "source": "Fig. 1", "test": test, **keys})
+    return Claim.model_validate(
+        {"says": "It holds.", "source": "Fig. 1", "paper": "ours", "test": test, **keys}
+    )
 
 
 @pytest.mark.parametrize(

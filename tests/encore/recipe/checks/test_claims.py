@@ -185,6 +185,7 @@ def test_metrics_of_a_task_of_lm_eval(folder, task, metric, valid):
 
 CLAIM = {
     "says": "It helps.",
+    "paper": "2402.03300",
     "test": {
         "metric": "heldout/accuracy",
         "of": "base-recipe/after",
@@ -195,26 +196,32 @@ CLAIM = {
 }
 
 
+def test_a_claim_without_its_paper_is_refused(folder):
+    folder.set("paper", "claims", {"gain": {key: CLAIM[key] for key in ("says", "test")} | {"source": "§2"}})
+    with pytest.raises(UserError, match=r"claims\.gain\.paper: missing"):
+        folder.load()
+
+
 @pytest.mark.parametrize(
-    ("source", "reason"),
+    ("source", "paper"),
     [
         ("ours", "ours"),
-        ("Ours; §3 fears it of another reward", "Ours"),
-        ("§2, as said here of sums", "said here"),
-        ("arXiv 2601.03525, abstract", "arXiv 2601.03525"),
+        ("Ours; §3 fears it of another reward", "ours"),
+        ("§2, as said here of sums", "ours"),
+        ("arXiv 2601.03525v2, abstract", "2601.03525"),
     ],
 )
-def test_a_claim_of_ours_or_of_another_paper_does_not_fall_to_the_paper_of_the_recipe(folder, source, reason):
+def test_a_claim_is_of_the_origin_that_its_source_names(folder, source, paper):
     folder.set("paper", "claims", {"gain": CLAIM | {"source": source}})
     with pytest.raises(UserError) as error:
         folder.load()
-    assert f'claims.gain.paper: missing; the source names "{reason}", so' in str(error.value)
-    for whose in ("ours", "2601.03525", "https://example.org/post"):
-        folder.set("paper", "claims", {"gain": CLAIM | {"source": source, "paper": whose}})
-        assert folder.load()["paper"].claims("cpu")[0].paper == whose
+    assert f'claims.gain.paper: expected "{paper}", as its source says, got "2402.03300"' in str(error.value)
+    folder.set("paper", "claims/gain/paper", paper)
+    assert folder.load()["paper"].claims("cpu")[0].paper == paper
 
 
 @pytest.mark.parametrize("source", ["§6.1, Fig. 2; arXiv 2404.10719 finds the opposite", "four hours of §3"])
-def test_a_claim_of_the_paper_of_the_recipe_needs_no_paper(folder, source):
-    folder.set("paper", "claims", {"gain": CLAIM | {"source": source}})
+@pytest.mark.parametrize("paper", ["2402.03300", "https://example.org/post", "ours"])
+def test_a_source_that_names_no_origin_may_be_of_any(folder, source, paper):
+    folder.set("paper", "claims", {"gain": CLAIM | {"source": source, "paper": paper}})
     folder.load()

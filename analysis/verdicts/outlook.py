@@ -1,0 +1,78 @@
+"""What it would take to decide an open claim: the planned look that would do it, were its seeds typical.
+
+An interval decides in one of several ways (see the table of verdicts.rule). Each way asks that the interval
+lies above a bound, below another, or between two.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from analysis.statistics.intervals import POWER, detectable
+from analysis.verdicts.evidence import Evidence
+from encore.recipe.claims import Test
+from encore.recipe.looks import LOOKS
+
+NEAR = f"so near its margin that {LOOKS[-1]} seeds are not likely to decide it"
+
+
+@dataclass(frozen=True)
+class Way:
+    """An interval that decides lies above `above` and below `below`, where there are such bounds."""
+
+    above: float | None
+    below: float | None
+
+    @property
+    def turned(self) -> "Way":
+        """The way of the claim of the other direction."""
+        above, below = (None if bound is None else -bound for bound in (self.below, self.above))
+        return Way(above, below)
+
+
+def _ways(test: Test) -> list[Way]:
+    """Return the ways in which an interval decides a claim."""
+    m, s = test.margin, test.matters
+    if test.direction == "equal":
+        return [Way(-m, m), Way(m, None), Way(None, -m)]
+    higher = [Way(m, None), Way(0.0, max(m, s)), Way(None, 0.0), Way(-s, s)]
+    return higher if test.direction == "higher" else [way.turned for way in higher]
+
+
+def deciding_look(evidence: Evidence, tails: Sequence[float], seeds: int) -> int | None:
+    """Return the first look after `seeds` that decides a claim with 80% power; None if none does.
+
+    A look is its number of seeds. tails: the chance of each look that a side of the interval misses the
+    truth. The truth is taken to be as the differences are.
+    """
+    to_come = [(tail, look) for tail, look in zip(tails, LOOKS, strict=True) if look > seeds]
+    possible = [
+        way
+        for way in _ways(evidence.claim.test)
+        if not (evidence.unknown_below and way.above is not None)
+        and not (evidence.unknown_above and way.below is not None)
+    ]
+    for tail, look in to_come:
+        if any(_decides(evidence, way, tail, look) for way in possible):
+            return look
+    return None
+
+
+def _decides(evidence: Evidence, way: Way, tail: float, n: int) -> bool:
+    """Return whether an interval of n seeds is likely to lie within the bounds of a way."""
+    d = np.array(evidence.paired.differences)
+    lower = way.above is None or _above_zero(d - way.above, evidence, tail, n)
+    upper = way.below is None or _above_zero(way.below - d, evidence, tail, n)
+    return lower and upper
+
+
+def _above_zero(x: np.ndarray, evidence: Evidence, tail: float, n: int) -> bool:
+    """Return whether n values like x (seeds,) show with the power POWER that their centre is above zero."""
+    if evidence.by_median:
+        least = stats.binom.isf(tail, n, 0.5) + 1  # how many of n must be above zero
+        share = (np.sum(x > 0) + 0.5) / (len(x) + 1)
+        return bool(stats.binom.sf(least - 1, n, share) >= POWER)
+    least_effect = detectable(x.tolist(), tail, n=n, error=evidence.paired.error)
+    return bool(x.mean() > 0 and least_effect <= x.mean())

@@ -1,0 +1,43 @@
+"""How many of all shown claims are expected to be false, and how likely any of them is.
+
+Both follow from the rule alone (verdicts.rule), and are bounds for as many records as there are. The primary
+claims of a record are all right but with the chance alpha of their attempts. Of its secondary claims that are
+decided, a share alpha is expected to be wrong. The chance of any supposes that records, and their secondary
+claims, err independently.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from analysis.verdicts.claims import Verdict
+from analysis.verdicts.rule import SHOWN, SMALLER, alpha_of
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the rule lets one expect of the shown claims of all records."""
+
+    shown: int
+    false: float  # how many of them are expected to be false, at most
+    any_false: float  # the chance that at least one is
+
+    def __str__(self) -> str:
+        """One sentence for a reader."""
+        return (
+            f"Of the {self.shown} claims that are shown here, at most {self.false:.1f} are expected to be "
+            f"false by chance; the chance that at least one of them is, is at most {self.any_false:.0%}."
+        )
+
+
+def expected(records: Iterable[Sequence[Verdict]]) -> Expected:
+    """Return what is to be expected of the shown claims of records, from the verdicts of each record."""
+    count, chances = 0, []
+    for verdicts in records:
+        shown = [v for v in verdicts if v.word in (SHOWN, SMALLER)]
+        count += len(shown)
+        if any(v.family == "primary" for v in shown):
+            family = [v for v in verdicts if v.family == "primary" and v.n]
+            chances.append(sum(alpha_of(v.attempt) for v in family) / len(family))
+        chances += [alpha_of(v.attempt) for v in shown if v.family == "secondary"]
+    return Expected(count, sum(chances), 1 - math.prod(1 - chance for chance in chances))

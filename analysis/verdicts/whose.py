@@ -1,0 +1,60 @@
+"""Whose the judged claims are: the recipe's paper's, other papers', ours; sanity checks of the code apart."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from analysis.verdicts import claims
+from analysis.verdicts.rule import SHOWN
+from encore.recipe.claims import OURS
+from encore.recipe.recipe import Recipe
+
+DOT = "\N{MIDDLE DOT}"  # between words, of which one has a comma
+SANITY = "sanity checks of the code"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Judged claims by whose they are; `sanity` are of the code, whoever states them."""
+
+    own: list[claims.Verdict]  # of the paper that the recipe re-performs
+    others: list[claims.Verdict]  # of other papers
+    ours: list[claims.Verdict]  # of no paper
+    sanity: list[claims.Verdict]
+
+    @property
+    def findings(self) -> list[claims.Verdict]:
+        """The claims of papers and of ours: all but the sanity checks."""
+        return self.own + self.others + self.ours
+
+    def told(self) -> str:
+        """Return `2 shown; of other papers: 1 shown; our own: …; sanity checks …: 1 of 1`."""
+        named = (("", self.own), ("of other papers: ", self.others), ("our own: ", self.ours))
+        parts = [f"{whose}{counts(some)}" for whose, some in named if some]
+        if self.sanity:
+            parts.append(f"{SANITY}: {passed(self.sanity)}")
+        return "; ".join(parts) or counts([])
+
+
+def counts(verdicts: Iterable[claims.Judged]) -> str:
+    """Return `3 shown · 1 open`."""
+    return f" {DOT} ".join(f"{n} {word}" for word, n in claims.tally(verdicts).items()) or "none stated"
+
+
+def passed(sanity: Sequence[claims.Judged]) -> str:
+    """Return how many of the sanity checks hold, such as `2 of 2`; an empty text without any."""
+    held = sum(check.word == SHOWN for check in sanity)
+    return f"{held} of {len(sanity)}" if sanity else ""
+
+
+def of_recipe(recipe: Recipe, verdicts: Iterable[claims.Verdict]) -> Groups:
+    """Return verdicts on claims that the recipe states, by whose these are."""
+    groups = Groups([], [], [], [])
+    for verdict in verdicts:
+        claim = recipe.document.claims[verdict.id]
+        if claim.kind == "sanity":
+            groups.sanity.append(verdict)
+        elif claim.paper == OURS:
+            groups.ours.append(verdict)
+        else:
+            (groups.own if claim.url == recipe.document.url else groups.others).append(verdict)
+    return groups
