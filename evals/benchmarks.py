@@ -49,9 +49,9 @@ def form_of(task: EvalTask, lm: Any) -> forms.Prompter:
 def load(task: EvalTask, seed: int, folder: Path = lm_eval_tasks.OWN, lm: Any = None) -> Benchmark:
     """The task with this recipe's samples, decoding and examples.
 
-    `seed` draws the problems of a world. `lm` is the model whose chat template a task by chat takes. A name of
-    lm-eval's is looked for among the YAMLs of `folder` first. Raises UserError for a name, filter, metric or number of examples that it has
-    not, and for data or packages that are not there.
+    `seed` draws the problems of a world. `lm` is the model whose chat template a task by chat takes. A name
+    of lm-eval's is looked for among the YAMLs of `folder` first. Raises UserError for a name, filter, metric
+    or number of examples that it has not, and for data or packages that are not there.
     """
     where = f"evals.tasks.{task.name}"
     loaded = _loaded(task, seed, folder, lm, where)

@@ -46,7 +46,7 @@ def scope(run: Run) -> str:
 def _kept(run: Run) -> tuple[str, ...]:
     """What all seeds of a run share: the base model, the held-out problems."""
     first = run.nodes(run.arms[0], run.seeds[0])
-    anew = any(run.graph.asks_anew(node) for node in first if node.kind == "eval")
+    anew = any(run.graph.drawn_tasks(node) for node in first if node.kind == "eval")
     return (BASE,) * shares_base(run) + (PROBLEMS,) * (not anew)
 
 
@@ -83,7 +83,7 @@ def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
         if math.isnan(items) or not len(models):
             continue
         rates = _rates(run, row["arm"], row["checkpoint"], task, read)
-        crossed = not run.graph.asks_anew(run.evaluation(row["arm"], row["checkpoint"]))
+        crossed = task not in run.graph.drawn_tasks(run.evaluation(row["arm"], row["checkpoint"]))
         squares = components(models.tolist(), items, sampling, rates if crossed else None)
         total = sum(squares.values())
         shares = {name: f"{square / total:.0%}" if total else DASH for name, square in squares.items()}

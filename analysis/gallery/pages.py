@@ -32,6 +32,6 @@ def page(record: Path, graph: Graph, scratch: Path, formats: Sequence[str] = ("s
     shown = views(results)
     drawn = report.draw(run, shown, scratch, formats, without=TABLES_ALONE)
     lacks = [what for name, what in LACKS.items() if not (record / name).exists()]
-    said = written.of_record(record), bases.others(record.parent, record.name)
+    said = written.of_record(record), bases.others(record.parent, [record.name])
     recorded = report.Recorded(record.name, tuple(lacks), *said)
     return report.render(results, shown, drawn, recorded=recorded)

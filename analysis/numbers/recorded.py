@@ -7,7 +7,7 @@ part of a record: it follows from the rest, by the recipe as it is now.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,33 +60,36 @@ def _read(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
 
 
 def as_run(folder: Path, graph: Graph) -> Graph:
-    """The graph by which a record was made: its seeds share what its tables have of one seed alone."""
+    """The graph by which a record was made: its seeds share the runs that its tables have of one seed alone.
+
+    They share held-out problems too, as every record of a shared run did once, unless one of the models that
+    they share was measured with several seeds.
+    """
     name, _, scale = folder.name.rpartition("-")
     runs = pd.read_csv(folder / "runs.csv", usecols=["seed", "stage"])
-    by_stage = {str(label): rows.unique() for label, rows in runs.groupby("stage").seed}
+    trained = {str(label): rows.unique() for label, rows in runs.groupby("stage").seed}
     stages = {
         (label.rpartition("/")[0] or name, label.rpartition("/")[2]): int(seeds[0])
-        for label, seeds in by_stage.items()
+        for label, seeds in trained.items()
         if len(seeds) == 1 < runs.seed.nunique()
     }
-    anew = Graph(graph.recipes, Shared(stages, problems=False))
+    alike = Graph(graph.recipes, Shared(stages, problems=True))
     numbers = pd.read_csv(folder / "numbers.csv", usecols=KEY)
-    asked = numbers.groupby(["arm", "node"]).seed.nunique()
-    problems = bool(stages) and all(
-        asked.get((node.arm, node.name), 1) == 1 for node in _of_shared(anew, name, scale, stages)
-    )
-    return Graph(graph.recipes, Shared(stages, problems))
+    seeds_of = numbers.groupby(["arm", "node"]).seed.nunique()
+    measured = [seeds_of.get(place, 0) for place in _measured_once(alike, name, scale)]
+    once = bool(stages) and max(measured, default=1) <= 1
+    return alike if once else Graph(graph.recipes, Shared(stages, problems=False))
 
 
-def _of_shared(graph: Graph, name: str, scale: str, stages: Mapping[tuple[str, str], int]) -> Iterator[Node]:
-    """The evaluations of models that all seeds share."""
+def _measured_once(graph: Graph, name: str, scale: str) -> Iterator[tuple[str, str]]:
+    """(arm, checkpoint) of the evaluations that all seeds share by this graph, under their owners."""
     recipe = graph.recipes[name]
     for arm in recipe.arms(scale):
         for checkpoint in recipe.evaluations(scale, arm):
-            node = Node(name, scale, arm, recipe.first_seed, checkpoint, "eval")
-            model = graph.inputs(node).get("model")
-            if model and (model.recipe, model.name) in stages:
-                yield node
+            nodes = (Node(name, scale, arm, seed, checkpoint, "eval") for seed in (0, 1))
+            first, second = map(graph.owner, nodes)
+            if first == second:
+                yield first.arm, first.name
 
 
 def _judged(run: Run) -> Run:

@@ -7,8 +7,8 @@ Items and seeds are both samples. Where each seed has items of its own, seeds ar
 with its items: how items vary is in how seeds vary. Where every seed's policies answer the same items, items
 and seeds are crossed, and the interval is that of the pigeonhole bootstrap (Owen 2007, Annals of Applied
 Statistics 1:386): items are drawn with replacement, and so are seeds; a pair of the two counts as often as
-both were drawn. An item keeps both policies' replies, so comparisons stay paired. For few seeds the interval is widened
-as statistics.intervals does.
+both were drawn. An item keeps both policies' replies, so comparisons stay paired. For few seeds the interval
+is widened as statistics.intervals does.
 """
 
 from collections.abc import Mapping

@@ -82,9 +82,10 @@ def of_suite(folder: Path, graph: Graph) -> str:
 
 
 def of_bases(folder: Path, graph: Graph) -> str:
-    """Return that all seeds share one base model, and what came of others; an empty text if they do not."""
-    same = bases.one_base_each(_run(record, graph) for record in folders(folder))
-    return " ".join(filter(None, (same, bases.others(folder)))) if same else ""
+    """Return which records have one base model for all seeds, and what came of others; empty if none has."""
+    runs = {record.name: _run(record, graph) for record in folders(folder)}
+    shared = [name for name, run in runs.items() if bases.one_base(run)]
+    return " ".join(filter(None, (bases.one_base_each(runs.values()), bases.others(folder, shared))))
 
 
 def _run(record: Path, graph: Graph) -> Run:

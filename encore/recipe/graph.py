@@ -142,6 +142,8 @@ class Graph:
             }
             if step := self.measured(node)[1]:
                 identity["step"] = step
+            if node.kind == "eval" and self.drawn_tasks(node):
+                identity["problems"] = "of the seed"  # once they were the same for all seeds
             self._lineages[node] = sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         return self._lineages[node]
 
@@ -259,11 +261,12 @@ class Graph:
         used = {ROLES.get(score) for task in tasks for score in task.get("score", [])}
         return {role: self.target(node, text) for role, text in models.items() if role in used}
 
-    def asks_anew(self, node: Node) -> bool:
-        """Whether an evaluation asks each seed other problems: those of a world are drawn with the seed."""
+    def drawn_tasks(self, node: Node) -> frozenset[str]:
+        """The tasks of an evaluation that ask each seed other problems: a world's are drawn with the seed."""
         if self.shared and self.shared.problems:
-            return False
-        return any(isinstance(task.task, WorldTask) for task in self.evaluation(node).tasks.values())
+            return frozenset()
+        tasks = self.evaluation(node).tasks.items()
+        return frozenset(name for name, task in tasks if isinstance(task.task, WorldTask))
 
     def _pinned(self, stage: Node) -> int | None:
         """The seed that a stage is pinned to; None if it follows the run's seed."""
@@ -274,12 +277,13 @@ class Graph:
     def _seed(self, node: Node) -> int:
         """The seed a node is computed with: its own, or a pinned stage's.
 
-        A fixed model that is asked fixed problems is evaluated once: with the seed of its stage, or 0.
+        A pinned model that is asked the same problems by every seed is evaluated once: with the seed of its
+        stage, or 0 for one of the Hub or of a folder.
         """
         if node.kind == "stage":
             pinned = self._pinned(node)
             return node.seed if pinned is None else pinned
-        if self.asks_anew(node):
+        if self.drawn_tasks(node):
             return node.seed
         unseeded = replace(node, seed=-1)  # no stage is pinned to -1: one that has it follows the run's seed
         seeds = [self._seed(source) for source in self._sources(unseeded).values()]
