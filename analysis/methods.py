@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from analysis.arms import uncertainty
 from analysis.numbers.means import DASH, number, with_interval
 from analysis.numbers.recorded import of_earlier_world, of_record
 from analysis.numbers.run import Run
@@ -25,15 +26,18 @@ HEAD = """# What each method cost here
 
 What each method needs, costs and gains in our records at scale `cpu`: models of a tenth of a million to
 half a million parameters on procedural tasks. It is no guide to which method to take for another model.
-Within one table all begin from the same checkpoint, and the gain is paired by seed, with its 95% interval
-over seeds; between tables nothing can be compared. The interval lacks the error that all seeds share: of
-the one base model, and of its one measurement where the checkpoint before is the base model. *Models* stand
-in memory at the fullest: the policy, and a reference, a critic or a reward model beside it. *Cost* is the
-operations of all that leads from the one checkpoint to the other, a seed: drawing, labelling and
-training. *Collapsed*: seeds that ended far below where they began; *warned*: the health checks that did.
+Within one table all begin, with each seed, from the same checkpoint, and the gain is paired by seed, with its
+95% interval over seeds; between tables nothing can be compared. *Models* stand in memory at the fullest: the
+policy, and a reference, a critic or a reward model beside it. *Cost* is the operations of all that leads from
+the one checkpoint to the other, a seed: drawing, labelling and training. *Collapsed*: seeds that ended far
+below where they began; *warned*: the health checks that did.
 Written by `python -m analysis.publish --index` from
 [`analysis/methods.yaml`](../../analysis/methods.yaml).
 """
+SHARED = (
+    "All seeds share one base model: the interval lacks its error, and that of its one measurement where the "
+    "checkpoint before is the base model."
+)
 COLUMNS = (
     "method",
     "arm",
@@ -79,6 +83,7 @@ class Compared:
     title: str
     record: str
     metric: str
+    shared: str  # what the interval lacks, a sentence; empty where every seed has a base model of its own
     rows: list[tuple[str, ...]]
 
 
@@ -88,8 +93,10 @@ def compared(folder: Path, graph: Graph) -> list[Compared]:
     for title, methods in _tables():
         record = folder / f"{methods[0].recipe}-{SCALE}"
         if record.exists() and not of_earlier_world(record, graph):
-            rows = list(_rows(methods, record, graph))
-            found.append(Compared(title, record.name, methods[0].metric, rows))
+            run, numbers = of_record(record, graph)
+            shared = SHARED if uncertainty.shares_base(run) else ""
+            rows = list(_rows(methods, record, run, numbers))
+            found.append(Compared(title, record.name, methods[0].metric, shared, rows))
     return found
 
 
@@ -98,16 +105,15 @@ def page(tables: Sequence[Compared]) -> str:
     parts = [HEAD]
     for one in tables:
         lines = [COLUMNS, ("---",) * len(COLUMNS), *one.rows]
-        source = f"Record: [{one.record}]({one.record}), `{one.metric}`."
+        source = f"Record: [{one.record}]({one.record}), `{one.metric}`. {one.shared}".rstrip()
         parts.append(
             f"## {one.title}\n\n{source}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
         )
     return "\n".join(parts)
 
 
-def _rows(methods: list[Shown], record: Path, graph: Graph) -> Iterator[tuple[str, ...]]:
-    """The cells of COLUMNS for methods of one record."""
-    run, numbers = of_record(record, graph)
+def _rows(methods: list[Shown], record: Path, run: Run, numbers: pd.DataFrame) -> Iterator[tuple[str, ...]]:
+    """The cells of COLUMNS for methods of one record, whose run and final numbers these are."""
     runs, collapses, checks = (
         pd.read_csv(record / f"{name}.csv") for name in ("runs", "collapses", "health")
     )

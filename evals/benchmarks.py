@@ -46,15 +46,15 @@ def form_of(task: EvalTask, lm: Any) -> forms.Prompter:
         raise UserError(f"evals.tasks.{task.name}.{error}") from None
 
 
-def load(task: EvalTask, folder: Path = lm_eval_tasks.OWN, lm: Any = None) -> Benchmark:
+def load(task: EvalTask, seed: int, folder: Path = lm_eval_tasks.OWN, lm: Any = None) -> Benchmark:
     """The task with this recipe's samples, decoding and examples.
 
-    `lm`: the model whose chat template a task by chat takes. A name of lm-eval's is looked for among the
-    YAMLs of `folder` first. Raises UserError for a name, filter, metric or number of examples that it has
-    not, and for data or packages that are not there.
+    `seed` draws the problems of a world. `lm` is the model whose chat template a task by chat takes. A name
+    of lm-eval's is looked for among the YAMLs of `folder` first. Raises UserError for a name, filter, metric
+    or number of examples that it has not, and for data or packages that are not there.
     """
     where = f"evals.tasks.{task.name}"
-    loaded = _loaded(task, folder, lm, where)
+    loaded = _loaded(task, seed, folder, lm, where)
     benchmark = Benchmark(loaded, "none", "accuracy")  # those of problems.yaml
     if task.lm_eval is not None:
         benchmark = Benchmark(loaded, _filter(loaded, task, where), _metric(loaded, task, where))
@@ -71,11 +71,11 @@ def load(task: EvalTask, folder: Path = lm_eval_tasks.OWN, lm: Any = None) -> Be
     return benchmark
 
 
-def _loaded(task: EvalTask, folder: Path, lm: Any, where: str) -> Any:
+def _loaded(task: EvalTask, seed: int, folder: Path, lm: Any, where: str) -> Any:
     """The task as lm-eval has it."""
     name, metadata, place = OURS, None, lm_eval_tasks.OWN
     if task.lm_eval is None:
-        metadata = {"spec": task.task, "items": task.items, "form": form_of(task, lm)}
+        metadata = {"spec": task.task, "items": task.items, "form": form_of(task, lm), "seed": seed}
     else:
         name, place = task.lm_eval, _place(task.lm_eval, folder, where)
     manager = TaskManager(include_path=place, include_defaults=False, metadata=metadata)

@@ -33,6 +33,8 @@ Row = dict[str, Any]  # one item, see `sample`
 def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     """Draw and score `task.samples` completions of each item; the same seed gives the same completions.
 
+    A world's items are drawn with the seed too.
+
     Each item has a row with "task", "item", "question", "answer", "difficulty" (None where a task has none),
     "prefill" where its prompt has begun the completions, and lists with an entry a sample: "completions"
     (`Completion`s), "correct" (None where nothing verifies the task), "tokens", "truncated", "formatted",
@@ -44,7 +46,7 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     Raises UserError for an unknown task, too few items, and a chat without a template.
     """
     form, by_chat = benchmarks.form_of(task, lm), task.lm_eval is not None and bool(task.chat)
-    benchmark = benchmarks.load(task, folder, lm)
+    benchmark = benchmarks.load(task, seed, folder, lm)
     loaded = benchmark.task
     if task.items is not None and task.items > len(loaded.eval_docs):
         raise UserError(

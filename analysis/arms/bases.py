@@ -30,16 +30,15 @@ def one_base_each(runs: Iterable[Run]) -> str:
     return f"All seeds {where} share one base model, so its intervals say nothing of other base models."
 
 
-def others(folder: Path, record: str = "") -> str:
-    """Return what claims came to on base models other than those of the records in `folder`, in sentences.
+def others(folder: Path, records: Iterable[str]) -> str:
+    """Return what claims of these records in `folder` came to on base models other than theirs, in sentences.
 
-    record: the claims of this record alone. Empty where none was tried on another base model.
+    Empty where none was tried on another base model.
     """
     if not (folder / OTHERS).exists():
         return ""
     rows = pd.read_csv(folder / OTHERS)
-    if record:
-        rows = rows[rows.record == record]
+    rows = rows[rows.record.isin(list(records))]
     said = []
     for name, claim in rows[["record", "claim"]].drop_duplicates().itertuples(index=False):
         judged = pd.read_csv(folder / name / "claims.csv", index_col="id")

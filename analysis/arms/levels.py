@@ -51,7 +51,10 @@ def levels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
                     columns |= mean.columns(column, f"{column}_")
                 rows.append(
                     {"arm": arm, "checkpoint": checkpoint, "task": task}
-                    | {"best_template": (arm, checkpoint, task) in best, "models": numbers.source.nunique()}
+                    | {
+                        "best_template": (arm, checkpoint, task) in best,
+                        "models": run.models(arm, checkpoint, numbers.index),
+                    }
                     | {"over": next((mean.over for mean in means.values() if mean.over), "")}
                     | columns
                 )

@@ -14,33 +14,48 @@ from analysis.numbers.table import measured
 from analysis.statistics.intervals import RANGE, covers
 from encore.recipe.graph import Node
 
+BASE, PROBLEMS = "base model", "problems"  # what seeds may share
+
 
 def fixed(run: Run) -> str:
-    """What stays the same from seed to seed, in a few words."""
-    return "for this base model and these problems" if shares_base(run) else "for these problems"
+    """What the intervals are for: what stays the same from seed to seed, in a few words."""
+    kept = _kept(run)
+    if kept:
+        return "for " + " and ".join(f"{'this' if one == BASE else 'these'} {one}" for one in kept)
+    return "each seed with a base model and problems of its own"
 
 
 def scope(run: Run) -> str:
-    """What an interval over seeds cannot say, in a sentence."""
-    if shares_base(run):
-        same, other = (
-            "starts from the same base model and answers the same problems",
-            "base model or other problems",
+    """What an interval over seeds is about, and what it cannot say, in a sentence."""
+    kept = _kept(run)
+    if not kept:
+        return (
+            "Intervals over seeds are about the whole way from pretraining on: every seed has a base model, "
+            "training and held-out problems of its own."
         )
-    else:
-        same, other = "answers the same problems", "set of problems"
+    verbs = {BASE: f"starts from the same {BASE}", PROBLEMS: f"answers the same {PROBLEMS}"}
+    others = {BASE: BASE, PROBLEMS: "set of problems"}
+    same = " and ".join(verbs[one] for one in kept)
+    other = others[kept[0]] if len(kept) == 1 else "base model or other problems"
     return (
         f"Intervals over seeds are {fixed(run)}: every seed {same}, so how another {other} would change a "
         "number is not in them."
     )
 
 
+def _kept(run: Run) -> tuple[str, ...]:
+    """What all seeds of a run share: the base model, the held-out problems."""
+    first = run.nodes(run.arms[0], run.seeds[0])
+    anew = any(run.graph.drawn_tasks(node) for node in first if node.kind == "eval")
+    return (BASE,) * shares_base(run) + (PROBLEMS,) * (not anew)
+
+
 def shares_base(run: Run) -> bool:
     """Whether all seeds of the first arm start from one model: a pinned stage's, the Hub's or a folder's."""
     grids = [run.nodes(run.arms[0], seed) for seed in run.seeds_of(run.arms[0])]
-    pinned = set.intersection(*map(set, grids)) if len(grids) > 1 else set()
-    stages = [node for node in grids[0] if node.kind == "stage"]
-    return bool(pinned) or any(run.graph.model_of(node) for node in stages)
+    stages = [{node for node in grid if node.kind == "stage"} for grid in grids]
+    pinned = set.intersection(*stages) if len(stages) > 1 else set()
+    return bool(pinned) or any(run.graph.model_of(node) for node in stages[0])
 
 
 def intervals(n: int) -> str:
@@ -68,7 +83,8 @@ def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
         if math.isnan(items) or not len(models):
             continue
         rates = _rates(run, row["arm"], row["checkpoint"], task, read)
-        squares = components(models.tolist(), items, sampling, rates)
+        crossed = task not in run.graph.drawn_tasks(run.evaluation(row["arm"], row["checkpoint"]))
+        squares = components(models.tolist(), items, sampling, rates if crossed else None)
         total = sum(squares.values())
         shares = {name: f"{square / total:.0%}" if total else DASH for name, square in squares.items()}
         error = number(math.sqrt(total))
@@ -78,24 +94,29 @@ def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def components(
-    accuracies: Sequence[float], items: float, sampling: float, rates: np.ndarray
+    accuracies: Sequence[float], items: float, sampling: float, rates: np.ndarray | None
 ) -> dict[str, float]:
     """The parts of the variance of a mean accuracy over models; they add up to its standard error squared.
 
-    problems   other problems would have been drawn: no number of seeds averages this out
+    problems   other problems would have been drawn: no number of seeds averages this out where all answer
+               the same
     sampling   other answers would have been sampled
     seeds      other models would have been trained (of two models or more): their variance less sampling's
 
     accuracies: one a model. items, sampling: mean over models of evals.passk.variance. rates (models, items):
-    share of right answers. A two-way random effects model; unbiased, before parts below zero are set to 0.
+    share of right answers; None where each model was asked other problems. A two-way random effects model, of
+    problems within seeds without rates; unbiased, before parts below zero are set to 0.
     The part of the problems is the mean covariance of two models' rates: what they have in common. Which
     problems one model happens to be better at changes with the next seed. `items` has both in it; it is
     used where there is only one model.
     """
     n = len(accuracies)
-    squares = {"problems": items, "sampling": sampling / n}
+    squares = {"problems": items if rates is not None else items / n, "sampling": sampling / n}
+    within = sampling if rates is not None else sampling + items
     if n > 1:
-        squares["seeds"] = max(float(np.var(accuracies, ddof=1)) - sampling, 0.0) / n
+        squares["seeds"] = max(float(np.var(accuracies, ddof=1)) - within, 0.0) / n
+    if rates is None:
+        return squares
     models, count = rates.shape
     if models > 1 and count > 1:
         common = np.cov(rates)[~np.eye(models, dtype=bool)].mean()

@@ -36,6 +36,7 @@ class Method:
     title: str
     record: str
     metric: str
+    shared: str
     cells: Cells
 
 
@@ -58,7 +59,7 @@ def of_records(folder: Path, graph: Graph) -> Contents:
     """Of the records in `folder`."""
     pages = [_listed(record, graph) for record in folders(folder)]
     tables = [
-        Method(table.title, table.record, table.metric, _plain(table))
+        Method(table.title, table.record, table.metric, table.shared, _plain(table))
         for table in methods.compared(folder, graph)
     ]
     return Contents(

@@ -33,7 +33,7 @@ def page(record: Path, graph: Graph, scratch: Path, formats: Sequence[str] = ("s
     shown = views(results)
     drawn = report.draw(run, shown, scratch, formats, without=TABLES_ALONE)
     lacks = [what for name, what in LACKS.items() if not (record / name).exists()]
-    said = written.of_record(record), bases.others(record.parent, record.name)
+    said = written.of_record(record), bases.others(record.parent, [record.name])
     last_run = str(results.provenance.jobs.started.max())[:10]
     known, judged = history.read(record.parent), results.verdicts.last
     before = history.by_an_earlier_rule(known, record.name, judged, last_run)

@@ -1,12 +1,13 @@
 """The numbers of a published record, as the table of numbers.table has them.
 
 A record keeps a number that arms or seeds share once, under the first of them (analysis.publish). Here each
-of them has it again, by what the recipe says they share. What is read off frontiers is no part of a record:
-it follows from the rest, by the recipe as it is now.
+of them has it again, by what the recipe says that arms share and the record shows that seeds shared: a
+recipe that trains a base model for each seed by now may have pinned one. What is read off frontiers is no
+part of a record: it follows from the rest, by the recipe as it is now.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import COLUMNS, binned, with_frontiers
 from encore.recipe.graph import Graph, Node
 from encore.recipe.metric_names import task_of
+from encore.recipe.shared import Shared
 
 KEY = ["arm", "seed", "node"]
 POINTS = 25  # that a record keeps of a curve
@@ -54,7 +56,40 @@ def _read(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     name, _, scale = folder.name.rpartition("-")
     kept = pd.read_csv(folder / "numbers.csv", low_memory=False)
     seeds = tuple(int(seed) for seed in sorted(kept.seed.unique()))
-    return Run(graph, name, scale, tuple(graph.recipes[name].arms(scale)), seeds), kept
+    return Run(as_run(folder, graph), name, scale, tuple(graph.recipes[name].arms(scale)), seeds), kept
+
+
+def as_run(folder: Path, graph: Graph) -> Graph:
+    """The graph by which a record was made: its seeds share the runs that its tables have of one seed alone.
+
+    They share held-out problems too, as every record of a shared run did once, unless one of the models that
+    they share was measured with several seeds.
+    """
+    name, _, scale = folder.name.rpartition("-")
+    runs = pd.read_csv(folder / "runs.csv", usecols=["seed", "stage"])
+    trained = {str(label): rows.unique() for label, rows in runs.groupby("stage").seed}
+    stages = {
+        (label.rpartition("/")[0] or name, label.rpartition("/")[2]): int(seeds[0])
+        for label, seeds in trained.items()
+        if len(seeds) == 1 < runs.seed.nunique()
+    }
+    alike = Graph(graph.recipes, Shared(stages, problems=True))
+    numbers = pd.read_csv(folder / "numbers.csv", usecols=KEY)
+    seeds_of = numbers.groupby(["arm", "node"]).seed.nunique()
+    measured = [seeds_of.get(place, 0) for place in _measured_once(alike, name, scale)]
+    once = bool(stages) and max(measured, default=1) <= 1
+    return alike if once else Graph(graph.recipes, Shared(stages, problems=False))
+
+
+def _measured_once(graph: Graph, name: str, scale: str) -> Iterator[tuple[str, str]]:
+    """(arm, checkpoint) of the evaluations that all seeds share by this graph, under their owners."""
+    recipe = graph.recipes[name]
+    for arm in recipe.arms(scale):
+        for checkpoint in recipe.evaluations(scale, arm):
+            nodes = (Node(name, scale, arm, seed, checkpoint, "eval") for seed in (0, 1))
+            first, second = map(graph.owner, nodes)
+            if first == second:
+                yield first.arm, first.name
 
 
 def _judged(run: Run) -> Run:

@@ -1,7 +1,7 @@
 """What a report is about, and the artefacts it is made from."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -116,6 +116,11 @@ class Run:
         """The evaluation of an arm's checkpoint, which another arm may own; default: of the first seed."""
         seed = self.seeds[0] if seed is None else seed
         return Node(self.name, self.scale, arm, seed, checkpoint, "eval")
+
+    def models(self, arm: str, checkpoint: str, seeds: Iterable[int]) -> int:
+        """How many models, each trained by itself, an arm's checkpoint is with these seeds."""
+        evaluations = {self.graph.owner(self.evaluation(arm, checkpoint, seed)) for seed in seeds}
+        return len({self.graph.inputs(evaluation).get("model") for evaluation in evaluations})
 
     def stages(self, arm: str, seed: int, *kinds: str) -> list[Node]:
         """Those of nodes() that are stages of these kinds (default: of any)."""

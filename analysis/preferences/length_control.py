@@ -28,7 +28,7 @@ from scipy.special import expit
 
 from analysis.numbers.means import Mean, number, with_interval
 from analysis.preferences.replies import BySeed, Replies, paired
-from analysis.preferences.win_rates import between, estimate
+from analysis.preferences.win_rates import between, estimate, same_items
 from analysis.statistics.intervals import interval
 
 PRIOR = 10.0  # standard deviation of theta and phi
@@ -131,7 +131,7 @@ def against(replies: Mapping[str, BySeed], baseline: str, of_baseline: Mapping[s
         ]
         row: dict = {"of": name, "against": baseline, "length": sum(lengths) / len(lengths)}
         for score in BY:
-            plain = estimate(between(own, other, score))
+            plain = estimate(between(own, other, score), same_items(own, other))
             fair = rate(own, other, score)
             for kind, mean in (("win_rate", plain), ("controlled", fair)):
                 row |= mean.columns(f"{score}/{kind}", f"{score}/{kind}_")

@@ -1,6 +1,6 @@
 """What the contenders replied to the items of a task, with its scores.
 
-Evaluations ask every policy the same items, and a seed's policy is compared with the same seed's:
+Evaluations ask every policy of a seed the same items, and a seed's policy is compared with the same seed's:
 comparisons are paired by both.
 """
 
@@ -25,7 +25,7 @@ class Replies:
     Names: gold, tokens, and where the evaluation has them proxy and reference_gold, of the world's own reply.
     """
 
-    items: tuple[int, ...]
+    items: tuple[tuple[int, str], ...]  # number and question of each
     scores: dict[str, np.ndarray]
 
 
@@ -73,16 +73,20 @@ def _read(run: Run, node: Node, task: str) -> Replies | None:
     if all(row.get("reference_gold") is not None for row in rows):
         reference = np.array([[row["reference_gold"]] for row in rows], dtype=float)  # (items, 1)
         scores["reference_gold"] = np.round(reference, DIGITS)
-    return Replies(tuple(row["item"] for row in rows), scores)
+    return Replies(tuple((row["item"], row["question"]) for row in rows), scores)
 
 
 def reference(by_seed: BySeed) -> dict[str, BySeed]:
-    """The world's own replies as one more contender, the same with every seed; nothing without them."""
-    one = next((replies for replies in by_seed.values() if "reference_gold" in replies.scores), None)
-    if one is None:
-        return {}
-    same = Replies(one.items, {"gold": np.asarray(one.scores["reference_gold"])})
-    return {REFERENCE: dict.fromkeys(by_seed, same)}
+    """The world's own replies as one more contender, to the items of each seed; nothing without them.
+
+    Seeds that were asked the same items have the same replies, which count once.
+    """
+    of_items: dict[tuple[tuple[int, str], ...], Replies] = {}
+    for replies in by_seed.values():
+        if "reference_gold" in replies.scores and replies.items not in of_items:
+            of_items[replies.items] = Replies(replies.items, {"gold": replies.scores["reference_gold"]})
+    own = {seed: of_items[replies.items] for seed, replies in by_seed.items() if replies.items in of_items}
+    return {REFERENCE: own} if own else {}
 
 
 def paired(one: Replies, other: Replies, score: str) -> tuple[np.ndarray, np.ndarray]:

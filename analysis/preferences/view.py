@@ -46,7 +46,8 @@ KINDS = (
         "win_rates",
         "Win rates by gold",
         "How often a reply of the row has more gold reward than one of the column to the same prompt, ties "
-        "half. Interval: items and seeds drawn again, in pairs. Of more than "
+        "half. Interval: seeds drawn again, each with its items; where all seeds answer the same items, "
+        "items too, in pairs. Of more than "
         f"{replies.MOST} policies {replies.MOST} are shown, one of each kind first.",
         win_rates.matrix_shown,
     ),

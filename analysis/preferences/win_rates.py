@@ -3,10 +3,12 @@
 One reply of each is drawn for an item: a better score counts 1, an equal one 1/2. With n samples a side this
 chance is the mean over all n x n pairs; the win rate is its mean over items and seeds.
 
-Items and seeds are both samples, and crossed: every seed's policies answer the same items. So the interval is
-that of the pigeonhole bootstrap (Owen 2007, Annals of Applied Statistics 1:386): items are drawn with
-replacement, and so are seeds; a pair of the two counts as often as both were drawn. An item keeps both
-policies' replies, so comparisons stay paired. For few seeds it is widened as statistics.intervals does.
+Items and seeds are both samples. Where each seed has items of its own, seeds are drawn with replacement, each
+with its items: how items vary is in how seeds vary. Where every seed's policies answer the same items, items
+and seeds are crossed, and the interval is that of the pigeonhole bootstrap (Owen 2007, Annals of Applied
+Statistics 1:386): items are drawn with replacement, and so are seeds; a pair of the two counts as often as
+both were drawn. An item keeps both policies' replies, so comparisons stay paired. For few seeds the interval
+is widened as statistics.intervals does.
 """
 
 from collections.abc import Mapping
@@ -33,16 +35,27 @@ def better(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return ((a > b) + 0.5 * (a == b)).mean(axis=(1, 2))
 
 
-def estimate(chances: np.ndarray, draws: int = DRAWS) -> Mean:
-    """The mean of chances (seeds, items) with its pigeonhole interval; nan without any."""
+def estimate(chances: np.ndarray, crossed: bool, draws: int = DRAWS) -> Mean:
+    """The mean of chances (seeds, items) with its interval; nan without any.
+
+    crossed: all seeds have the same items. One seed's interval is over its items.
+    """
     seeds, items = chances.shape
     if not chances.size:
         return Mean(np.nan, np.nan, np.nan, 0, "")
     by_seed, by_item = _drawn(seeds, items, draws)
-    resampled = ((by_seed @ chances) * by_item).sum(axis=1)
+    whole = seeds > 1 and not crossed
+    resampled = by_seed @ chances.mean(axis=1) if whole else ((by_seed @ chances) * by_item).sum(axis=1)
     tail = expanded_tail(seeds) if seeds > 1 else TAIL
     low, high = np.quantile(resampled, [tail, 1 - tail])
-    return Mean(float(chances.mean()), float(low), float(high), seeds, "items and seeds")
+    return Mean(
+        float(chances.mean()), float(low), float(high), seeds, "seeds" if whole else "items and seeds"
+    )
+
+
+def same_items(one: BySeed, other: BySeed) -> bool:
+    """Whether every seed was asked the same items."""
+    return len({replies.items for side in (one, other) for replies in side.values()}) == 1
 
 
 @cache
@@ -74,7 +87,7 @@ def matrix(replies: Mapping[str, BySeed], score: str = "gold") -> pd.DataFrame:
     rows = []
     for one, other in combinations(replies, 2):
         chances = between(replies[one], replies[other], score)
-        mean = estimate(chances)
+        mean = estimate(chances, same_items(replies[one], replies[other]))
         if not mean.n:
             continue
         about = {"items": chances.shape[1], "seeds": chances.shape[0]}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.arms import bases
-from analysis.numbers.recorded import current, folders, of_earlier_world
+from analysis.numbers.recorded import as_run, current, folders, of_earlier_world
 from analysis.numbers.run import Run
 from analysis.verdicts import claims, suite, summary, whose, written
 from encore.recipe.files import REGISTERED
@@ -88,8 +88,10 @@ def notice(folder: Path, graph: Graph) -> str:
 
     The text is empty if all are registered, and each seed of each has a base model of its own.
     """
-    same = bases.one_base_each(run_of(record, graph) for record in folders(folder))
-    return " ".join(filter(None, (_of_registration(folder), same, bases.others(folder) if same else "")))
+    runs = {record.name: run_of(record, graph) for record in folders(folder)}
+    shared = [name for name, run in runs.items() if bases.one_base(run)]
+    said = _of_registration(folder), bases.one_base_each(runs.values()), bases.others(folder, shared)
+    return " ".join(filter(None, said))
 
 
 def _of_registration(folder: Path) -> str:
@@ -109,7 +111,8 @@ def run_of(record: Path, graph: Graph) -> Run:
     name, _, scale = record.name.rpartition("-")
     runs = pd.read_csv(record / "runs.csv")
     seeds = sorted(runs.seed[~runs.stage.str.contains("/")].unique())
-    return Run(graph, name, scale, tuple(graph.recipes[name].arms(scale)), tuple(map(int, seeds)))
+    arms = tuple(graph.recipes[name].arms(scale))
+    return Run(as_run(record, graph), name, scale, arms, tuple(map(int, seeds)))
 
 
 def _row(record: Path, graph: Graph) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ from encore.recipe.evals import Evals, Evaluation
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.machine import FolderModel, HubModel, Resources
 from encore.recipe.recipe import Recipe
+from encore.recipe.shared import Shared
+from encore.recipe.task import WorldTask
 
 # Keys of a stage that are no part of a config: the graph, the seed, the machine.
 NOT_CONFIG = ("needs", "seed", "resources", "vllm_gpus")
@@ -67,9 +69,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class Graph:
-    """The graph of these recipes, which must not change: what follows from a node is computed once."""
+    """The graph of these recipes, which must not change: what follows from a node is computed once.
+
+    `shared` is what the seeds of a record share; None: what the recipes pin.
+    """
 
     recipes: Mapping[str, Recipe]
+    shared: Shared | None = None
     _lineages: dict[Node, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _owners: dict[Node, Node] = field(default_factory=dict, init=False, repr=False, compare=False)
     _inputs: dict[Node, dict[str, Node]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -136,6 +142,8 @@ class Graph:
             }
             if step := self.measured(node)[1]:
                 identity["step"] = step
+            if node.kind == "eval" and self.drawn_tasks(node):
+                identity["problems"] = "of the seed"  # once they were the same for all seeds
             self._lineages[node] = sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         return self._lineages[node]
 
@@ -149,7 +157,7 @@ class Graph:
     def owner(self, node: Node) -> Node:
         """The node that is computed in place of this one: that of the first arm with the same lineage.
 
-        A pinned stage, and the evaluation of its model, belong to the pinned seed.
+        A pinned stage, and the evaluation of its model on fixed problems, belong to the pinned seed.
         """
         if node not in self._owners:
             self._owners[node] = self._first_alike(node)
@@ -253,11 +261,30 @@ class Graph:
         used = {ROLES.get(score) for task in tasks for score in task.get("score", [])}
         return {role: self.target(node, text) for role, text in models.items() if role in used}
 
+    def drawn_tasks(self, node: Node) -> frozenset[str]:
+        """The tasks of an evaluation that ask each seed other problems: a world's are drawn with the seed."""
+        if self.shared and self.shared.problems:
+            return frozenset()
+        tasks = self.evaluation(node).tasks.items()
+        return frozenset(name for name, task in tasks if isinstance(task.task, WorldTask))
+
+    def _pinned(self, stage: Node) -> int | None:
+        """The seed that a stage is pinned to; None if it follows the run's seed."""
+        if self.shared:
+            return self.shared.stages.get((stage.recipe, stage.name))
+        return self.stage(stage).seed
+
     def _seed(self, node: Node) -> int:
-        """The seed a node is computed with: its own, a pinned stage's, or 0 to evaluate a fixed model."""
+        """The seed a node is computed with: its own, or a pinned stage's.
+
+        A pinned model that is asked the same problems by every seed is evaluated once: with the seed of its
+        stage, or 0 for one of the Hub or of a folder.
+        """
         if node.kind == "stage":
-            pinned = self.stage(node).seed
+            pinned = self._pinned(node)
             return node.seed if pinned is None else pinned
+        if self.drawn_tasks(node):
+            return node.seed
         unseeded = replace(node, seed=-1)  # no stage is pinned to -1: one that has it follows the run's seed
         seeds = [self._seed(source) for source in self._sources(unseeded).values()]
         return node.seed if -1 in seeds else next(iter(seeds), 0)

@@ -16,17 +16,17 @@ from encore.recipe.task import Comparisons, WorldTask
 from encore.rewards.verifiers import verifier
 from encore.worlds import Problem, sample
 
-ITEMS_SEED = 0  # a benchmark is a fixed set: the same items for every arm, seed and checkpoint
 
+def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) -> dict[str, Dataset]:
+    """The `items` held-out problems of a recipe's task, `spec`. Raises UserError if it has fewer.
 
-def dataset(spec: AskedTask, items: int, form: Prompter, **_: Any) -> dict[str, Dataset]:
-    """The first `items` held-out problems of a recipe's task, `spec`. Raises UserError if it has fewer.
-
+    Problems of a world are drawn with `seed`, that of the run: every arm and checkpoint of one seed is asked
+    the same, and another seed others. A data set is a published, fixed set: its first rows, for every seed.
     Of a data set of preferences, what was asked, with the best reply as the answer.
     """
     problems: list[tuple[str, str, int | None, str]]
     if isinstance(spec, WorldTask):
-        drawn = sample(spec.make_world(), items, ITEMS_SEED, "test")
+        drawn = sample(spec.make_world(), items, seed, "test")
         problems = [(p.question, p.answer, p.difficulty, p.begun) for p in drawn]
     else:
         found = (

@@ -65,7 +65,7 @@ def accuracy(model: Any, tokenizer: Any, task: dict[str, Any], seed: int) -> flo
     from evals.tasks.problems import dataset
 
     world = worlds.make(task["task"])
-    rows = dataset(task["task"], task["items"], plain(task["template"]))["test"].to_list()
+    rows = dataset(task["task"], task["items"], plain(task["template"]), seed)["test"].to_list()
     rows = [row for row in rows for _ in range(task["samples"])]
     torch.manual_seed(seed)
     model.eval()

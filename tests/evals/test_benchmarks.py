@@ -21,7 +21,7 @@ CHAT = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[bot]"
 def mistake(folder, **spec):
     """The one line by which a task is refused."""
     with pytest.raises(UserError) as error:
-        benchmarks.load(task_of(**spec), folder)
+        benchmarks.load(task_of(**spec), 0, folder)
     assert "\n" not in str(error.value)
     return str(error.value)
 

@@ -72,12 +72,12 @@ def test_hostile_completions_are_wrong_and_harmless(heldout):
 def test_more_items_than_the_world_has(heldout):
     few = {**heldout, "task": {"world": "chain", "terms": [2, 2], "digits": 1}, "items": 5000}
     with pytest.raises(UserError, match=r"evals\.tasks\.heldout: task: 5000 distinct test questions asked"):
-        benchmarks.load(task_of(few))
+        benchmarks.load(task_of(few), seed=0)
 
 
 def test_an_unknown_dial(heldout):
     with pytest.raises(UserError, match="did you mean"):
-        benchmarks.load(task_of({**heldout, "task": {"world": "chain", "term": [2, 3]}}))
+        benchmarks.load(task_of({**heldout, "task": {"world": "chain", "term": [2, 3]}}), seed=0)
 
 
 def lm_eval_task(**changes):
@@ -103,7 +103,7 @@ def test_a_task_of_lm_eval_keeps_its_own_scoring(arithmetic):
 
 
 def test_a_task_of_lm_eval_gets_our_decoding_and_keeps_its_stop_strings(arithmetic):
-    loaded = benchmarks.load(lm_eval_task(), arithmetic).task
+    loaded = benchmarks.load(lm_eval_task(), 0, arithmetic).task
     assert loaded.get_config("generation_kwargs") == {
         "until": ["\n"],
         "do_sample": True,
@@ -156,7 +156,7 @@ def test_a_hub_dataset_is_scored_by_math_verify(tmp_path, monkeypatch):
     assert [row["correct"] for row in found] == [[True, True, False], [False, False, True]]
     assert [row["difficulty"] for row in found] == [None, None]
     with pytest.raises(UserError, match="9 asked, but"):
-        benchmarks.load(task_of({**spec, "items": 9}))
+        benchmarks.load(task_of({**spec, "items": 9}), seed=0)
 
 
 def test_prompts_of_the_hub_that_nothing_verifies(tmp_path, monkeypatch):

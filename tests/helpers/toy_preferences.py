@@ -162,7 +162,8 @@ def scored(gold, tokens=None, proxy=None) -> Replies:
     """Replies to items 0, 1, … with these scores (items, samples); tokens are 0 unless given."""
     gold = np.asarray(gold, dtype=float)
     scores = {"gold": gold, "tokens": np.zeros_like(gold) if tokens is None else np.asarray(tokens, float)}
-    return Replies(tuple(range(len(gold))), scores | ({} if proxy is None else {"proxy": np.asarray(proxy)}))
+    items = tuple((item, f"{item}?") for item in range(len(gold)))
+    return Replies(items, scores | ({} if proxy is None else {"proxy": np.asarray(proxy)}))
 
 
 def rows_of(run: Run, arm: str, checkpoint: str, seed: int = 0) -> list[dict]:

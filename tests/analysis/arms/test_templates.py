@@ -46,8 +46,8 @@ def test_every_table_has_the_best_and_all_are_told(asked):
     assert set(measured(table, "base-recipe/before", "heldout/accuracy").value) == {0.34}
     found = templates.templates(asked, final(table))
     base = found[found.arm == "base-recipe"]
-    assert dict(zip(base.template, base.accuracy, strict=True)) == ACCURACY
-    assert dict(zip(base.template, base.best_of, strict=True)) == {"own": 0, "bare": 1, "long": 0}
+    assert dict(zip(base.template, base.accuracy, strict=True)) == pytest.approx(ACCURACY)
+    assert dict(zip(base.template, base.best_of, strict=True)) == {"own": 0, "bare": 3, "long": 0}
     assert list(found.arm.unique()) == ["base-recipe", "no-cot-base"]  # the others share the first one's base
     assert templates.best(found)[("base-recipe", "before", "heldout")] == "bare"
     shown = levels.levels_shown(asked, levels.levels(asked, final(table)), templates.best(found))
@@ -56,8 +56,8 @@ def test_every_table_has_the_best_and_all_are_told(asked):
 
 def test_seeds_whose_best_differs_are_counted(asked, table):
     first = templates.templates(asked, collect(replace(asked, arms=asked.arms[:1])))
-    assert set(first.models) == {1}
-    frame = first.assign(best_of=[2, 1, 0], models=3)
+    assert set(first.models) == {3}
+    frame = first.assign(best_of=[2, 1, 0])
     assert templates.best(frame) == {("base-recipe", "before", "heldout"): "own, bare"}
     assert list(templates.templates_shown(frame)["best of models"]) == ["2/3", "1/3", "0/3"]
 

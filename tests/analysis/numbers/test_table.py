@@ -25,9 +25,10 @@ def test_a_shared_checkpoint_appears_for_each_arm_that_uses_it(table):
     rows = [measured(table, f"{arm}/before", "heldout/accuracy") for arm in ("base-recipe", "random")]
     assert len(rows[0]) == 3
     assert rows[0].equals(rows[1])
-    assert set(rows[1].source) == {"results/toy_zero/cpu/base-recipe/seed0/evals/before.json"}
+    of_seeds = "results/toy_zero/cpu/{}/seed{}/evals/before.json"
+    assert list(rows[1].source) == [of_seeds.format("base-recipe", seed) for seed in range(3)]
     own = measured(table, "no-cot-base/before", "heldout/accuracy")
-    assert set(own.source) == {"results/toy_zero/cpu/no-cot-base/seed0/evals/before.json"}
+    assert list(own.source) == [of_seeds.format("no-cot-base", seed) for seed in range(3)]
 
 
 def test_curves_have_steps_and_final_numbers_have_none(table):

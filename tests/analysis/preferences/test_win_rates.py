@@ -13,6 +13,10 @@ from analysis.preferences.replies import REFERENCE, Replies
 RNG = np.random.default_rng(0)
 
 
+def named(*items: int) -> tuple[tuple[int, str], ...]:
+    return tuple((item, f"{item}?") for item in items)
+
+
 @given(st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=1, max_size=4),
        st.lists(st.integers(-2, 2), min_size=2, max_size=2))  # fmt: skip
 def test_a_chance_is_that_of_all_pairs_ties_half(one, row):
@@ -42,8 +46,8 @@ def test_the_matrix_is_that_of_brute_force_both_ways():
 
 
 def test_items_are_paired_by_their_number():
-    one = Replies((3, 1, 2), {"gold": np.array([[3.0], [1.0], [2.0]])})
-    other = Replies((1, 2, 9), {"gold": np.array([[0.5], [2.5], [0.0]])})
+    one = Replies(named(3, 1, 2), {"gold": np.array([[3.0], [1.0], [2.0]])})
+    other = Replies(named(1, 2, 9), {"gold": np.array([[0.5], [2.5], [0.0]])})
     assert win_rates.between({0: one}, {0: other}).tolist() == [[1.0, 0.0]]  # items 1 and 2
 
 
@@ -54,22 +58,30 @@ def test_seeds_that_share_both_policies_count_once():
         2,
         4,
     )
-    assert not win_rates.estimate(win_rates.between({0: one}, {1: other})).n
+    assert not win_rates.estimate(win_rates.between({0: one}, {1: other}), crossed=True).n
 
 
-def test_the_interval_covers_when_items_and_seeds_both_vary():
+@pytest.mark.parametrize("crossed", [True, False])
+def test_the_interval_covers_when_items_and_seeds_both_vary(crossed):
     """0.6 is the mean of the law; pairing by item and seed must not make the interval too narrow."""
     for of_seeds in (0.05, 0.1):  # the plain percentile interval covers 86% of the latter
         hits, trials = 0, 200
         for trial in range(trials):
             rng = np.random.default_rng(trial)
-            by_seed, by_item = rng.normal(0, of_seeds, (5, 1)), rng.normal(0, 0.2, 60)
+            by_seed, by_item = rng.normal(0, of_seeds, (5, 1)), rng.normal(0, 0.2, (1 if crossed else 5, 60))
             chances = 0.6 + by_seed + by_item + rng.normal(0, 0.1, (5, 60))
-            mean = win_rates.estimate(chances, draws=400)
+            mean = win_rates.estimate(chances, crossed, draws=400)
             hits += mean.low <= 0.6 <= mean.high
         assert hits / trials > 0.9
-    alike = win_rates.estimate(np.full((3, 7), 0.25))
+    alike = win_rates.estimate(np.full((3, 7), 0.25), crossed)
     assert (alike.low, alike.value, alike.high) == pytest.approx((0.25, 0.25, 0.25))
+
+
+def test_items_are_crossed_with_seeds_only_where_all_seeds_have_the_same():
+    same = {seed: Replies(named(1, 2), {}) for seed in (0, 1)}
+    other = same | {1: Replies(((1, "1?"), (2, "another")), {})}
+    assert win_rates.same_items(same, same)
+    assert not win_rates.same_items(same, other)
 
 
 def test_the_matrix_is_by_gold_of_the_samples_on_disk(run, preferred):

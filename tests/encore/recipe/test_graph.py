@@ -2,6 +2,7 @@
 
 import copy
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,16 @@ from encore.recipe.graph import Graph, Node
 from encore.recipe.layers import Layers, merge
 from encore.recipe.machine import HubModel, Resources
 from encore.recipe.recipe import Recipe
+from encore.recipe.shared import Shared
 
+DATA = {
+    "hub": "org/data",
+    "revision": "a" * 40,
+    "split": "test",
+    "question": "q",
+    "answer": "a",
+    "verifier": "math",
+}
 ARMS = ("base-recipe", "a", "b")
 
 
@@ -174,7 +184,7 @@ def test_another_recipes_stage_by_arm_and_the_models_evaluation(folder):
     assert other.arm == "other"
     before = Node("paper", "cpu", "hot", 2, "before", "eval")
     assert graph.inputs(before) == {"model": base}
-    assert graph.owner(before) == Node("paper", "cpu", "base-recipe", 0, "before", "eval")
+    assert graph.owner(before) == Node("paper", "cpu", "base-recipe", 2, "before", "eval")  # its problems
     assert before.sentinel == "results/paper/cpu/hot/seed2/evals/before.json"
     assert list(graph.config(before)["tasks"]) == ["heldout"]
 
@@ -205,7 +215,34 @@ def test_a_hub_model_is_a_leaf(folder):
     assert graph.model_of(stage) == graph.model_of(before) == model
     assert graph.inputs(stage) == graph.inputs(before) == {}
     assert graph.model_of(after) is None
-    assert graph.owner(before).seed == 0  # one evaluation of a fixed model
+    assert [graph.owner(replace(before, seed=seed)).seed for seed in (0, 1)] == [0, 1]  # its problems
+    folder.set("paper", "evals/tasks/heldout/task", DATA)
+    fixed = Graph(folder.load())
+    assert [fixed.owner(replace(before, seed=seed)).seed for seed in (0, 1)] == [0, 0]  # the same for all
+
+
+def test_a_base_model_follows_the_seed_and_arms_of_one_seed_are_asked_the_same(folder):
+    folder.remove("tiny", "stages/pretrain/seed")
+    graph = Graph(folder.load())
+    for arm in ("base-recipe", "hot"):
+        policies = [
+            graph.inputs(Node("paper", "cpu", arm, seed, "grpo", "stage"))["policy"] for seed in (0, 1)
+        ]
+        assert policies == [Node("tiny", "cpu", "base-recipe", seed, "pretrain", "stage") for seed in (0, 1)]
+        before = [graph.owner(Node("paper", "cpu", arm, seed, "before", "eval")) for seed in (0, 1)]
+        assert before == [Node("paper", "cpu", "base-recipe", seed, "before", "eval") for seed in (0, 1)]
+
+
+def test_seeds_of_a_record_share_what_they_shared_when_it_was_made(folder):
+    folder.remove("tiny", "stages/pretrain/seed")
+    recipes = folder.load()
+    base = Node("tiny", "cpu", "base-recipe", 7, "pretrain", "stage")
+    for problems, owner in ((True, 7), (False, 2)):
+        record = Graph(recipes, Shared({("tiny", "pretrain"): 7}, problems))
+        before = Node("paper", "cpu", "hot", 2, "before", "eval")
+        assert record.inputs(before) == {"model": base}
+        assert record.owner(before) == Node("paper", "cpu", "base-recipe", owner, "before", "eval")
+    assert Graph(recipes).inputs(before) == {"model": replace(base, seed=2)}
 
 
 def test_selection(folder):

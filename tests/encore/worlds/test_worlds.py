@@ -111,6 +111,18 @@ def test_samples_are_distinct_deterministic_and_split(name):
     assert not {p.question for p in train} & {p.question for p in test}
 
 
+@worlds
+def test_no_held_out_problem_of_any_seed_is_a_training_problem_of_any(name):
+    """The split is by the question: base, training and held-out problems of all seeds stay apart."""
+    world = make({"world": name})
+    train, test = (
+        [frozenset(problem.question for problem in sample(world, 60, seed, split)) for seed in range(21)]
+        for split in ("train", "test")
+    )
+    assert not frozenset.union(*train) & frozenset.union(*test)
+    assert len(set(test)) == 21
+
+
 def test_a_sum_is_in_one_split_whatever_language_is_asked_for():
     sums = [f"{a}+{b}+3=" for a in range(10) for b in range(10)]
     for split in ("train", "test"):

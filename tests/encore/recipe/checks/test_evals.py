@@ -19,12 +19,20 @@ from encore.workflow.jobs import Jobs
 from encore.workflow.targets import Choice
 
 TASK = "evals/tasks/heldout"
+DATA = {
+    "hub": "org/data",
+    "revision": "a" * 40,
+    "split": "test",
+    "question": "q",
+    "answer": "a",
+    "verifier": "math",
+}
 CLAIM = "claims/lifts/test/metric"
 
 
 @pytest.fixture
 def scored(folder, monkeypatch):
-    """Recipe `paper`: checkpoints `before` (pinned, for all seeds) and `after`, scored by `rm` and `sft`."""
+    """Recipe `paper`: checkpoints `before` (of a pinned model) and `after`, scored by `rm` and `sft`."""
     del folder.specs["paper"]["scales"]["paper"]
     del folder.specs["paper"]["arms"]["only-cpu"]
     for name, stage in STAGES.items():
@@ -92,11 +100,12 @@ def test_another_reference_is_another_evaluation(scored):
     assert not set(before.values()) & set(after.values())
 
 
-def test_a_pinned_model_is_evaluated_per_seed_where_what_it_is_scored_by_is(scored):
-    recipes = scored.load()
-    assert Graph(recipes).owner(evaluation("before")).seed == 2
-    for stage in ("sft", "rm"):
-        scored.set("paper", f"stages/{stage}/seed", 7)
+def test_a_pinned_model_is_evaluated_per_seed_where_its_problems_or_what_it_is_scored_by_are(scored):
+    assert Graph(scored.load()).owner(evaluation("before")).seed == 2
+    scored.set("paper", f"{TASK}/task", DATA)
+    scored.set("paper", f"{TASK}/score", ["kl"])
+    assert Graph(scored.load()).owner(evaluation("before")).seed == 2
+    scored.set("paper", "stages/sft/seed", 7)
     recipes = scored.load()
     assert Graph(recipes).owner(evaluation("before")).seed == 0  # all it stands on is pinned, itself to 0
     assert Graph(recipes).inputs(evaluation("before"))["reference"].seed == 7

@@ -1,0 +1,12 @@
+"""What the seeds of a published record share, which its recipe may pin no longer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The stages that all seeds of a record share, and whether they share held-out problems."""
+
+    stages: Mapping[tuple[str, str], int]  # (recipe, stage) -> the seed that trained it
+    problems: bool  # every seed was asked the same problems of a world
