@@ -4,14 +4,14 @@
     python -m analysis.publish --index
     python -m analysis.publish --rejudge
 
-Writes the report's tables as CSV, numbers.csv (the final numbers of every arm and seed) and runs.csv
+Writes the report's tables as CSV, numbers.csv.gz (the final numbers of every arm and seed) and runs.csv
 (commit, versions, hardware, time and tokens of every stage; the commit holds the recipe as it was), what
-the page shows beside tables (shown.json: a hundred samples; curves.csv: learning curves, thinned), and the
+the page shows beside tables (shown.json: a hundred samples; curves.csv.gz: learning curves, thinned), and the
 installed packages with their versions (packages.txt); and registered.yaml, if claims were registered before
 the first run. Of a claim that came out reversed its recipe must say
 what in our world may cause it (`world`), or nothing is written. A record in results/published also gets its
 row in the README and in index.html there, and its part of methods.md; --index writes the three without a
-new record. --rejudge judges every record anew, from its numbers.csv and the recipe as it is now: no run is
+new record. --rejudge judges every record anew, from its numbers and the recipe as it is now: no run is
 repeated, and seeds that chose a dial are left out. A record of an earlier world (its recipe judges other
 seeds by now) keeps its verdicts.
 """
@@ -28,7 +28,17 @@ import pandas as pd
 from analysis import command_line, methods
 from analysis.gallery import history, scoreboard
 from analysis.gallery import index as first_page
-from analysis.numbers.recorded import CURVES, DECIMALS, PACKAGES, current, folders, of_record, thinned
+from analysis.numbers import recorded
+from analysis.numbers.recorded import (
+    CURVES,
+    DECIMALS,
+    NUMBERS,
+    PACKAGES,
+    current,
+    folders,
+    of_record,
+    thinned,
+)
 from analysis.numbers.run import SHOWN, Run
 from analysis.numbers.table import collect
 from analysis.page.tables import Table
@@ -67,8 +77,8 @@ def publish(run: Run, out: Path, report: str) -> None:
     results = build(run, collect(run))
     reversals.check(run.recipe, results.verdicts.last)
     out.mkdir(parents=True, exist_ok=True)
-    if (out / "numbers.csv").exists():  # a record from before, which may have had more tables
-        for path in out.glob("*.csv"):
+    if (out / NUMBERS).exists():  # a record from before, which may have had more tables
+        for path in out.glob("*.csv*"):
             path.unlink()
     for table in (table for view in views(results).values() for table in view.tables):
         table.numbers.to_csv(out / f"{table.name}.csv", index=False)
@@ -76,11 +86,11 @@ def publish(run: Run, out: Path, report: str) -> None:
     numbers = worth_keeping(results.numbers)
     folder_tells = ["recipe", "scale"]
     numbers = numbers.drop(columns=["step", "source", *folder_tells]).round(INTERVAL)
-    numbers.to_csv(out / "numbers.csv", index=False)
+    recorded.write(numbers, out / NUMBERS)
     jobs.write(runs, out / jobs.FILE)
     curves = thinned(results.table, learning_curves.drawn())
     if len(curves):
-        curves.to_csv(out / CURVES, index=False)
+        recorded.write(curves, out / CURVES)
     (out / SHOWN).write_text(_samples(results), encoding="utf-8")
     (out / PACKAGES).write_text(packages(runs), encoding="utf-8")
     if out.parent.resolve() == (run.root / RECORDS).resolve():
@@ -171,18 +181,18 @@ def rejudge(root: Path = Path(".")) -> None:
     """Judge every record anew, from its numbers, and write their README."""
     graph = Graph(load_all(root / "recipes"))
     for record in current(root / RECORDS, graph):  # the verdicts of others stay what they were
-        for table in judged_anew(record / "numbers.csv", graph):
+        for table in judged_anew(record, graph):
             table.numbers.to_csv(record / f"{table.name}.csv", index=False)
     _remember(folders(root / RECORDS))
     index(root)
 
 
-def judged_anew(path: Path, graph: Graph) -> list[Table]:
-    """Return the tables of verdicts of the record that has this numbers.csv.
+def judged_anew(record: Path, graph: Graph) -> list[Table]:
+    """Return the tables of verdicts of a record.
 
     Raises UserError for a claim that came out reversed and whose recipe does not say what may cause it.
     """
-    run, numbers = of_record(path.parent, graph)
+    run, numbers = of_record(record, graph)
     verdicts = judge(run, numbers)
     reversals.check(run.recipe, verdicts.last)
     return tables(verdicts)

@@ -70,7 +70,7 @@ def verdicts(recipes: Graph) -> dict[str, str]:
     return {
         f"{record.name}/{table.name}": table.numbers.to_csv(index=False)
         for record in current(REPOSITORY / RECORDS, recipes)
-        for table in judged_anew(record / "numbers.csv", recipes)
+        for table in judged_anew(record, recipes)
     }
 
 

@@ -21,11 +21,19 @@ from encore.recipe.shared import Shared
 
 KEY = ["arm", "seed", "node"]
 POINTS = 25  # that a record keeps of a curve
+SIGNIFICANT = 6  # digits of a number
 DIGITS = 4  # and significant digits of each
 DECIMALS = 4  # that it keeps of the ends of an interval
 FRESH = 100  # where the seeds begin of a recipe that asks anew in another world
 PACKAGES = "packages.txt"  # all that was installed
-CURVES = "curves.csv"  # arm, seed, node, step, and a column a metric
+NUMBERS = "numbers.csv.gz"  # arm, seed, node, metric, value, low, high
+CURVES = "curves.csv.gz"  # arm, seed, node, step, and a column a metric
+
+
+def write(frame: pd.DataFrame, path: Path) -> None:
+    """Write a long table of a record, with SIGNIFICANT digits; the same numbers give the same bytes."""
+    to_bytes = {"method": "gzip", "mtime": 0}
+    frame.to_csv(path, index=False, float_format=f"%.{SIGNIFICANT}g", compression=to_bytes)
 
 
 def folders(published: Path) -> list[Path]:
@@ -36,7 +44,7 @@ def folders(published: Path) -> list[Path]:
 def of_earlier_world(folder: Path, graph: Graph) -> bool:
     """Whether the recipe judges fresh seeds by now, from FRESH on, of which the record has none."""
     first = graph.recipes[folder.name.rpartition("-")[0]].first_seed
-    seeds = pd.read_csv(folder / "numbers.csv", usecols=["seed"]).seed
+    seeds = pd.read_csv(folder / NUMBERS, usecols=["seed"]).seed
     return first >= FRESH and bool((seeds < first).all())
 
 
@@ -52,9 +60,9 @@ def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
 
 
 def _read(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
-    """The run of all seeds of a record, and its numbers.csv."""
+    """The run of all seeds of a record, and its NUMBERS."""
     name, _, scale = folder.name.rpartition("-")
-    kept = pd.read_csv(folder / "numbers.csv", low_memory=False)
+    kept = pd.read_csv(folder / NUMBERS, low_memory=False)
     seeds = tuple(int(seed) for seed in sorted(kept.seed.unique()))
     return Run(as_run(folder, graph), name, scale, tuple(graph.recipes[name].arms(scale)), seeds), kept
 
@@ -74,7 +82,7 @@ def as_run(folder: Path, graph: Graph) -> Graph:
         if len(seeds) == 1 < runs.seed.nunique()
     }
     alike = Graph(graph.recipes, Shared(stages, problems=True))
-    numbers = pd.read_csv(folder / "numbers.csv", usecols=KEY)
+    numbers = pd.read_csv(folder / NUMBERS, usecols=KEY)
     seeds_of = numbers.groupby(["arm", "node"]).seed.nunique()
     measured = [seeds_of.get(place, 0) for place in _measured_once(alike, name, scale)]
     once = bool(stages) and max(measured, default=1) <= 1
@@ -111,7 +119,7 @@ def with_curves(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
 def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
     """The curves of these metrics as CURVES has them: at most POINTS steps, neighbours averaged.
 
-    Like numbers.csv, with what arms or seeds share once, under the first.
+    Like NUMBERS, with what arms or seeds share once, under the first.
     """
     rows = table[table.step.notna() & table.metric.isin(list(metrics))].dropna(subset=["value"])
     rows = rows[rows.groupby(["source", "metric"]).arm.transform("first") == rows.arm]
@@ -131,7 +139,7 @@ def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
 
 
 def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of the run's arms and seeds, from `kept`, the record's numbers.csv with any curves."""
+    """The numbers of the run's arms and seeds, from `kept`, the record's NUMBERS with any curves."""
     every = kept if "step" in kept else kept.assign(step=math.nan)
     by_place = dict(list(every.groupby(KEY)))
     first: dict[str, pd.DataFrame] = {}  # artefact -> its numbers, as the first place that has it

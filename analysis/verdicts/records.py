@@ -25,11 +25,11 @@ can be judged anew, without any run, by `python -m analysis.publish --rejudge`.
 A record's folder, `<recipe>-<scale>`, holds the tables of its report as CSV, among them `claims.csv` (every
 verdict, with the difference of each seed), `looks.csv` (what was known at each look), `gates.csv` (the
 preconditions of claims), `collapses.csv` (runs that ended far below where they began), `published.csv` (the
-paper's numbers, and ours) and `objectives.csv` (the loss that each arm minimised); `numbers.csv`, the final
-numbers of every arm and seed; `runs.csv`, the commit, versions, hardware, time and tokens of every stage
-(that commit holds the recipe as it was run); and, of newer records, what a page needs beside: `curves.csv`,
-learning curves thinned, `shown.json`, a hundred samples, and `packages.txt`, all that was installed.
-`registered.yaml`, where the claims were registered before the runs, is what they were then, and
+paper's numbers, and ours) and `objectives.csv` (the loss that each arm minimised); `numbers.csv.gz`, the
+final numbers of every arm and seed; `runs.csv`, the commit, versions, hardware, time and tokens of every
+stage (that commit holds the recipe as it was run); and, of newer records, what a page needs beside:
+`curves.csv.gz`, learning curves thinned, `shown.json`, a hundred samples, and `packages.txt`, all that was
+installed. `registered.yaml`, where the claims were registered before the runs, is what they were then, and
 `registration.csv` in which commit. `history.csv` has every verdict that was ever given.
 
 """

@@ -38,7 +38,7 @@ def test_a_method_of_one_stage_costs_that_stage_and_gains_what_its_evaluations_s
     runs = pd.read_csv(RECORDS / "objectives-cpu/runs.csv")
     own = runs[(runs.arm == "rloo") & (runs.stage == "grpo")]
     assert float(shown["cost"]) == float(f"{own.flops.mean():.2g}")
-    numbers = pd.read_csv(RECORDS / "objectives-cpu/numbers.csv", low_memory=False)
+    numbers = pd.read_csv(RECORDS / "objectives-cpu/numbers.csv.gz", low_memory=False)
     accuracy = numbers[numbers.metric == "heldout/accuracy"]
     judged = ~accuracy.seed.isin(RECIPES["objectives"].dial_seeds)
     after = accuracy[judged & (accuracy.arm == "rloo") & (accuracy.node == "after")].value.mean()

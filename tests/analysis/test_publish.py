@@ -32,7 +32,7 @@ def report(run):
 def test_record_has_the_final_numbers_and_every_run(run, report, tmp_path):
     out = tmp_path / "published"
     publish.publish(run, out, "report")
-    numbers, runs = pd.read_csv(out / "numbers.csv"), pd.read_csv(out / "runs.csv")
+    numbers, runs = pd.read_csv(out / "numbers.csv.gz"), pd.read_csv(out / "runs.csv")
     final = table.final(table.collect(run))
     assert len(numbers) == len(final.drop_duplicates(["source", "metric"])) < len(final)
     assert set(numbers.seed) == {0, 1, 2}
@@ -56,7 +56,7 @@ def test_a_record_among_the_others_gets_its_row(run, report):
 
 @pytest.mark.slow
 def test_a_table_that_the_report_has_not_leaves_the_record(run, report, tmp_path):
-    for name in ("labels.csv", "numbers.csv"):
+    for name in ("labels.csv", "numbers.csv.gz"):
         (tmp_path / name).write_text("from an earlier report")
     publish.publish(run, tmp_path, "report")
     assert not (tmp_path / "labels.csv").exists()
@@ -129,7 +129,7 @@ def test_committed_verdicts_follow_from_the_numbers_and_the_recipe(path, tmp_pat
         (row,) = [line for line in README.splitlines() if f"| [{path.parent.name}](" in line]
         assert f"| {records.EARLIER} |" in row
         return
-    for table_ in publish.judged_anew(path.with_name("numbers.csv"), GRAPH):
+    for table_ in publish.judged_anew(path.parent, GRAPH):
         table_.numbers.to_csv(tmp_path / "judged.csv", index=False)
         committed = path.with_name(f"{table_.name}.csv")
         anew, before = pd.read_csv(tmp_path / "judged.csv"), pd.read_csv(committed)
@@ -140,10 +140,10 @@ def test_committed_verdicts_follow_from_the_numbers_and_the_recipe(path, tmp_pat
 
 
 def test_a_record_judged_anew_has_the_verdicts_of_its_report(run, report, tmp_path):
-    """From numbers.csv, which has what arms share once, as from the table that has it for each of them."""
+    """From the numbers, which has what arms share once, as from the table that has it for each of them."""
     out = tmp_path / "published/toy_zero-cpu"
     publish.publish(run, out, "report")
-    anew = {table_.name: table_.numbers for table_ in publish.judged_anew(out / "numbers.csv", run.graph)}
+    anew = {table_.name: table_.numbers for table_ in publish.judged_anew(out, run.graph)}
     verdicts = judge_run(run, table.final(table.collect(run)))[-1]
     expected = claims.frame(verdicts)
     pd.testing.assert_frame_equal(anew["claims"], expected)

@@ -9,7 +9,7 @@ from papers import GRAPH, RECIPES
 from encore.recipe.graph import Node
 
 ROOT = Path(__file__).parents[2]
-RECORD = ROOT / "results/published/learning_rates-cpu/numbers.csv"
+RECORD = ROOT / "results/published/learning_rates-cpu/numbers.csv.gz"
 METRIC = "last_fifth/accuracy"  # of training rollouts, so that no held-out problem takes part in the choice
 
 

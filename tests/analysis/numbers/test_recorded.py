@@ -1,10 +1,16 @@
 """What the seeds of a record share, as its tables show it, whatever its recipe pins by now."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from papers import RECIPES
 
 from analysis.arms import bases
+from analysis.numbers import recorded
 from analysis.numbers.recorded import as_run
 from analysis.numbers.run import Run
 from encore.recipe.graph import Graph, Node
@@ -22,7 +28,7 @@ def record(folder, bases_of, measured):
     runs = [("tiny_lm/pretrain", seed) for seed in bases_of] + [("grpo", seed) for seed in SEEDS]
     pd.DataFrame(runs, columns=["stage", "seed"]).assign(arm="base-recipe").to_csv(path / "runs.csv")
     numbers = [("before", seed) for seed in measured] + [("after", seed) for seed in SEEDS]
-    pd.DataFrame(numbers, columns=["node", "seed"]).assign(arm="base-recipe").to_csv(path / "numbers.csv")
+    pd.DataFrame(numbers, columns=["node", "seed"]).assign(arm="base-recipe").to_csv(path / "numbers.csv.gz")
     return path
 
 
@@ -47,3 +53,17 @@ def test_seeds_share_what_the_tables_have_of_one_seed_alone(tmp_path, bases_of, 
     assert {run.graph.owner(run.evaluation("random", "before", seed)).seed for seed in SEEDS} == (
         {0} if shared.problems else set(SEEDS)
     )
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_a_number_of_a_record_has_six_digits_and_the_same_numbers_the_same_bytes(values):
+    frame = pd.DataFrame({"seed": range(len(values)), "value": values})
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "a.csv.gz")
+        recorded.write(frame, file)
+        first = file.read_bytes()
+        recorded.write(frame, file)
+        assert file.read_bytes() == first
+        again = pd.read_csv(file)
+    assert again.seed.tolist() == list(range(len(values)))
+    assert again.value.tolist() == pytest.approx(values, rel=5e-6, abs=0)

@@ -65,5 +65,5 @@ def test_a_record_is_of_an_earlier_world_where_the_recipe_judges_fresh_seeds(tmp
     recipe = replace(RECIPES["dapo"], layers=Layers(RECIPES["dapo"].layers.content | {"first_seed": first}))
     record = tmp_path / "dapo-cpu"
     record.mkdir()
-    pd.DataFrame({"seed": seeds}).to_csv(record / "numbers.csv")
+    pd.DataFrame({"seed": seeds}).to_csv(record / "numbers.csv.gz")
     assert of_earlier_world(record, Graph({"dapo": recipe})) is earlier

@@ -64,7 +64,7 @@ def test_a_record_with_a_reversed_claim_and_no_sentence_is_not_published(monkeyp
     """Neither is a record judged anew, nor is the page of all records written."""
     recipes = {**GRAPH.recipes, "code": changed(CLAIM, world=None)}
     with pytest.raises(UserError, match=rf"claims\.{CLAIM}\.world: missing"):
-        publish.judged_anew(RECORDS / "code-cpu/numbers.csv", Graph(recipes))
+        publish.judged_anew(RECORDS / "code-cpu", Graph(recipes))
     monkeypatch.setattr(publish, "load_all", lambda _: recipes)
     monkeypatch.setattr(Path, "write_text", lambda *_, **__: pytest.fail("something was written"))
     with pytest.raises(UserError, match=rf"claims\.{CLAIM}\.world: missing"):
