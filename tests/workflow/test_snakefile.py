@@ -47,7 +47,8 @@ def test_every_recipe_is_planned_at_every_scale(recipe, scale, open_workflow):
     ("place", "mistake"),
     [
         ("base-recipe/seed1/evals/after_sensitivity_hf", None),
-        ("base-recipe/seed0/evals/before_sensitivity_lean", None),  # of the one base model
+        ("base-recipe/seed1/evals/before_sensitivity_lean", None),  # of the base model
+        ("base-recipe/seed0/evals/before_sensitivity_lean", "seeds are 1 to 16"),
         ("base-recipe/seed1/evals/after_sensitivity_vllm", "unknown checkpoint"),
         ("random/seed1/evals/after_sensitivity_hf", "unknown checkpoint"),
     ],

@@ -298,15 +298,15 @@ def test_the_engine_of_evaluations_reaches_them():
     [
         (
             Node("r1_zero", "cpu", "base-recipe", 0, "grpo", "stage"),
-            "1d4b1b73b7176173893442cbb86258e63cef94b4892ab5feaeca11c71c4c6452",
+            "3f9b4f60b30e61ba7752f8dad4edfb685026193d39c9224b7b8459653f44b4c1",
         ),
         (
             Node("instructgpt", "cpu", "base-recipe", 1, "ppo", "stage"),
-            "3c700be4d2bee18ae50087ff7df93eab96e52e661e22dd982da83b9520e28f9e",
+            "ff184b5213f702652d859ff7bc88116d7ea6574736fdeaf79242a84deedff1bf",
         ),
         (
             Node("deepseekmath", "cpu", "base-recipe", 1, "after", "eval"),
-            "92b888202209b6ebc7ea04472a383d45c047fe3d706a4eb90357787fd4ef76ad",
+            "bf3c73239232daa409df7004173582f719f36404202a2a439848b62dbc823a55",
         ),
     ],
 )
