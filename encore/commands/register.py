@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from itertools import count, islice
 from pathlib import Path
 
 import pandas as pd
@@ -141,8 +142,9 @@ def _too_few(run: Run, gates: dict[str, Gate], missing: dict[str, int]) -> str:
     arms = {place.partition("/")[0] for side in sides for place in run.document.places(side.place)}
     words = ["encore", "run", str(run.file or run.name), "--scale", run.scale]
     words += ["--arms", ",".join(arm for arm in run.arms if arm in arms)]
-    words += ["--seeds", ",".join(str(DIAL_SEEDS + i) for i in range(FEWEST))]
-    counts = ", ".join(f"{name} ({count})" for name, count in missing.items())
+    fresh = (seed for seed in count(DIAL_SEEDS) if seed not in run.recipe.dial_seeds)  # others are not judged
+    words += ["--seeds", ",".join(map(str, islice(fresh, FEWEST)))]
+    counts = ", ".join(f"{name} ({seeds})" for name, seeds in missing.items())
     return (
         f"{run.recipe.files.file()}: gates: expected each to be measured on {FEWEST} dial seeds or more, got "
         f"fewer for {counts}; run `{shlex.join(words)}` first"

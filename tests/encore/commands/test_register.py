@@ -89,7 +89,7 @@ def measure(graph: Graph, values: dict[int, float], monkeypatch) -> None:
 
 
 def test_gates_are_registered_with_what_dial_seeds_measured(here, monkeypatch):
-    with pytest.raises(UserError, match=r"wrong_in_mixed \(0\),.*--arms base-recipe --seeds 1000,1001,1002"):
+    with pytest.raises(UserError, match=r"wrong_in_mixed \(0\),.*--arms base-recipe --seeds 1003,1004,1005"):
         register("dr_grpo")
     measure(Graph(load_all("recipes")), dict(zip(SEEDS, (0.61, 0.64, 0.7), strict=True)), monkeypatch)
     assert "2 gates" in register("dr_grpo")
