@@ -52,6 +52,24 @@ def test_a_template_that_begins_the_answer_counts_for_its_format(heldout):
     assert not any(any(row["formatted"]) for row in harness.sample(task_of(heldout), lm, seed=0))
 
 
+def test_a_world_is_asked_other_problems_by_each_seed_and_every_model_of_a_seed_the_same(heldout):
+    right, wrong = (Scripted(lambda text, n, said=said: said) for said in ("<answer>1</answer>", ""))
+    asked = {
+        (seed, lm): [row["question"] for row in harness.sample(task_of(heldout), lm, seed)]
+        for seed in (0, 1)
+        for lm in (right, wrong)
+    }
+    assert asked[0, right] == asked[0, wrong]
+    assert asked[1, right] == asked[1, wrong]
+    assert asked[0, right] != asked[1, right]
+
+
+def test_a_data_set_is_the_same_for_all_seeds(arithmetic):
+    lm = Scripted(lambda text, n: "1")
+    asked = [harness.sample(lm_eval_task(), lm, seed, arithmetic) for seed in (0, 1)]
+    assert [row["question"] for row in asked[0]] == [row["question"] for row in asked[1]]
+
+
 HOSTILE = [
     "",
     "1" * 1_000_000,
