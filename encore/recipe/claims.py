@@ -194,26 +194,20 @@ class Claim(Named, Scaled):
     kind: Literal["finding", "sanity"] = "finding"
     test: Test
     primary: bool = False  # one of at most three, at a scale, that decide what is said of the paper
-    # Counted from 1. Another attempt to show a claim comes after the outcome of the one before was seen, and
-    # its world, dials or question were changed. It has a fifth of the alpha of the attempt before.
-    attempt: Positive = 1
-    # What became of the attempts before: "2026-11-22: open, 8 seeds, with another base model".
-    again: Line | None = None
+    # What became of each attempt before, as in "2026-11-22: open, 8 seeds": an attempt whose outcome was seen
+    # and was not in favour of the claim, after which its world, dials or question were changed. Each attempt
+    # has a fifth of the alpha of the attempt before it.
+    again: Some[Line] = ()
     # What must be so for the claim's mechanism to be at work, else it is not tested: a text or a list of
     # `GATE >= NUMBER`, `GATE <= NUMBER`, `GATE within P%` (of the gate's target). Set before any judged run.
     needs: Needs = ()
     # What in our world may cause that the claim comes out reversed: a record with such a verdict needs it.
     world: Line | None = None
 
-    def mistakes(self) -> Iterator[Mistake]:
-        """Yield that an attempt after the first does not say what became of the attempts before."""
-        if (self.attempt > 1) != (self.again is not None):
-            wanted = (
-                "missing; what became of the attempts before?"
-                if self.attempt > 1
-                else "of attempt 1; remove it"
-            )
-            yield "again", wanted
+    @property
+    def attempt(self) -> int:
+        """How often the claim has been put to the test, counted from 1."""
+        return 1 + len(self.again)
 
     @property
     def url(self) -> str:

@@ -204,7 +204,6 @@ class Document(Model):
         primary: dict[str, list[str]] = {scale: [] for scale in self.scales}
         for claim in self.claims.values():
             yield from below(f"claims.{claim.id}.test", claim.test.mistakes())
-            yield from below(f"claims.{claim.id}", claim.mistakes())
             for scale in (claim.scales or self.scales) if claim.primary else ():
                 if len(primary.get(scale, ())) == PRIMARY:
                     names = ", ".join(primary[scale])

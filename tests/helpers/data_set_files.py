@@ -9,6 +9,14 @@ from typing import Any
 
 Row = dict[str, Any]
 TURNS = [{"content": "str", "role": "str"}]
+DATA = {  # a task of a recipe, of a data set that is nowhere
+    "hub": "org/data",
+    "revision": "a" * 40,
+    "split": "test",
+    "question": "q",
+    "answer": "a",
+    "verifier": "math",
+}
 
 
 @dataclass(frozen=True)

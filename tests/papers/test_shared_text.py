@@ -7,7 +7,7 @@ from papers import FOLDER
 
 from encore.recipe import presets
 
-FILES = sorted(FOLDER.rglob("*.yaml"))
+FILES = sorted(set(FOLDER.rglob("*.yaml")) - set(FOLDER.rglob("*registered.yaml")))
 LONGEST = 400  # lines of a file
 BLOCK = 8  # lines that no two places may share
 SWEEPS = "dials"  # a sweep writes out what it trains, as its recipe does: it must be readable by itself

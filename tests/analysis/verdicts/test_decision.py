@@ -163,7 +163,7 @@ def test_what_is_not_tested_is_not_counted():
 
 
 def test_another_attempt_has_a_wider_interval():
-    first, second = judge(CLEAR), judge(CLEAR, attempt=2)
+    first, second = judge(CLEAR), judge(CLEAR, again=["2026-11-22: open, 8 seeds"])
     assert (first.attempt, second.attempt) == (1, 2)
     assert second.low < first.low < first.high < second.high
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from data_set_files import DATA
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from papers import GRAPH
@@ -14,16 +15,7 @@ from encore.recipe.graph import Graph, Node
 from encore.recipe.layers import Layers, merge
 from encore.recipe.machine import HubModel, Resources
 from encore.recipe.recipe import Recipe
-from encore.recipe.shared import Shared
 
-DATA = {
-    "hub": "org/data",
-    "revision": "a" * 40,
-    "split": "test",
-    "question": "q",
-    "answer": "a",
-    "verifier": "math",
-}
 ARMS = ("base-recipe", "a", "b")
 
 
@@ -231,18 +223,6 @@ def test_a_base_model_follows_the_seed_and_arms_of_one_seed_are_asked_the_same(f
         assert policies == [Node("tiny", "cpu", "base-recipe", seed, "pretrain", "stage") for seed in (0, 1)]
         before = [graph.owner(Node("paper", "cpu", arm, seed, "before", "eval")) for seed in (0, 1)]
         assert before == [Node("paper", "cpu", "base-recipe", seed, "before", "eval") for seed in (0, 1)]
-
-
-def test_seeds_of_a_record_share_what_they_shared_when_it_was_made(folder):
-    folder.remove("tiny", "stages/pretrain/seed")
-    recipes = folder.load()
-    base = Node("tiny", "cpu", "base-recipe", 7, "pretrain", "stage")
-    for problems, owner in ((True, 7), (False, 2)):
-        record = Graph(recipes, Shared({("tiny", "pretrain"): 7}, problems))
-        before = Node("paper", "cpu", "hot", 2, "before", "eval")
-        assert record.inputs(before) == {"model": base}
-        assert record.owner(before) == Node("paper", "cpu", "base-recipe", owner, "before", "eval")
-    assert Graph(recipes).inputs(before) == {"model": replace(base, seed=2)}
 
 
 def test_selection(folder):

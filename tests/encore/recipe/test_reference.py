@@ -26,7 +26,8 @@ def validator():
 
 
 def test_an_editor_finds_no_mistake_in_the_recipes(validator):
-    paths = [path for path in (ROOT / "recipes").glob("*/*.yaml") if path.parent.name != "presets"]
+    every = {*(ROOT / "recipes").glob("*/*.yaml")} - {*(ROOT / "recipes").rglob("*registered.yaml")}
+    paths = [path for path in every if path.parent.name != "presets"]
     assert len(paths) > 60
     for path in paths:
         content = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)

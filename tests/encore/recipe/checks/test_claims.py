@@ -227,12 +227,10 @@ def test_a_source_that_names_no_origin_may_be_of_any(folder, source, paper):
     folder.load()
 
 
-def test_another_attempt_says_what_became_of_the_attempts_before(folder):
-    folder.set("paper", "claims/lifts/attempt", 2)
-    with pytest.raises(UserError, match=r"claims\.lifts\.again: missing; what became of the attempts before"):
-        folder.load()
-    folder.set("paper", "claims/lifts/again", "2026-11-22: open, 8 seeds")
-    folder.load()
-    folder.set("paper", "claims/lifts/attempt", 1)
-    with pytest.raises(UserError, match=r"claims\.lifts\.again: of attempt 1; remove it"):
+def test_each_attempt_before_counts(folder):
+    assert folder.load()["paper"].document.claims["lifts"].attempt == 1
+    folder.set("paper", "claims/lifts/again", ["2026-11-22: open, 8 seeds"])
+    assert folder.load()["paper"].document.claims["lifts"].attempt == 2
+    folder.set("paper", "claims/lifts/again", [])
+    with pytest.raises(UserError, match=r"claims\.lifts\.again: must not be empty"):
         folder.load()

@@ -5,6 +5,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from data_set_files import DATA
 from scored_stages import STAGES
 
 from encore.errors import UserError
@@ -19,14 +20,6 @@ from encore.workflow.jobs import Jobs
 from encore.workflow.targets import Choice
 
 TASK = "evals/tasks/heldout"
-DATA = {
-    "hub": "org/data",
-    "revision": "a" * 40,
-    "split": "test",
-    "question": "q",
-    "answer": "a",
-    "verifier": "math",
-}
 CLAIM = "claims/lifts/test/metric"
 
 
