@@ -10,7 +10,7 @@ from judged_claims import judge
 from papers import RECIPES
 
 from analysis.gallery import scoreboard
-from analysis.numbers.recorded import of_earlier_world
+from analysis.numbers.recorded import folders, of_earlier_world
 from analysis.verdicts import records
 from encore.recipe.graph import Graph
 from encore.recipe.layers import Layers
@@ -67,3 +67,19 @@ def test_a_record_is_of_an_earlier_world_where_the_recipe_judges_fresh_seeds(tmp
     record.mkdir()
     pd.DataFrame({"seed": seeds}).to_csv(record / "numbers.csv.gz")
     assert of_earlier_world(record, Graph({"dapo": recipe})) is earlier
+
+
+@pytest.mark.parametrize("record", folders(ROOT / "results/published"), ids=lambda record: record.name)
+def test_a_page_says_on_how_many_base_models_it_rests_and_whether_it_is_registered(record):
+    """Read off the runs of the record, as a reader would who does not trust the page."""
+    runs, page = pd.read_csv(record / "runs.csv"), (record / "index.html").read_text(encoding="utf-8")
+    head = page[: page.index("</header>")]
+    bases = runs[runs.stage.str.endswith("pretrain")].groupby("arm").seed.nunique()
+    own = runs[~runs.stage.str.contains("/")]
+    assert ("All seeds share one base model" in head) == (bases.max() == 1 < own.seed.nunique())
+    assert bases.max() in (1, own.seed.nunique())
+    kept = (record / "registered.yaml").exists()
+    if not len(pd.read_csv(record / "claims.csv")):
+        return
+    assert (">Not registered</a>" in head) != kept
+    assert kept == (">Registered</a>" in head or ">Partly registered</a>" in head)
