@@ -20,7 +20,7 @@ from analysis import command_line
 from analysis.arms.uncertainty import shares_base
 from analysis.numbers.means import DASH, Mean, shown
 from analysis.numbers.recorded import current
-from analysis.verdicts import claims, records, whose
+from analysis.verdicts import claims, records
 from analysis.verdicts.claims import Verdict
 from analysis.verdicts.rule import SHOWN
 from encore.errors import UserError
@@ -53,9 +53,7 @@ def _shown(record: Path, graph: Graph) -> list[Verdict]:
     """Return the findings that a record shows; none of a record whose seeds have a base model each."""
     if not shares_base(records.run_of(record, graph)):
         return []
-    recipe = graph.recipes[record.name.rpartition("-")[0]]
-    stated = [v for v in claims.read(record / "claims.csv") if v.id in recipe.document.claims]
-    return [v for v in whose.of_recipe(recipe, stated).findings if v.word == SHOWN]
+    return [v for v in records.findings(record, graph) if v.word == SHOWN]
 
 
 def mirror(folder: Path, graph: Graph) -> Mirror | None:

@@ -79,8 +79,15 @@ def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
 
 def of_suite(folder: Path, graph: Graph) -> str:
     """Return how many of the claims that the records show are expected to be false, in a sentence."""
-    judged = [claims.read(record / "claims.csv") for record in current(folder, graph)]
-    return str(suite.expected(judged))
+    return str(suite.expected(findings(record, graph) for record in current(folder, graph)))
+
+
+def findings(record: Path, graph: Graph) -> list[claims.Verdict]:
+    """Return the verdicts of a record on the findings that its recipe states, without sanity checks."""
+    name, _, scale = record.name.rpartition("-")
+    recipe = graph.recipes[name]
+    stated = summary.stated(recipe, scale, claims.read(record / "claims.csv"))
+    return whose.of_recipe(recipe, stated).findings
 
 
 def notice(folder: Path, graph: Graph) -> str:

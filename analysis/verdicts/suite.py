@@ -1,4 +1,4 @@
-"""How many of all shown claims are expected to be false, and how likely any of them is.
+"""How many of all shown findings are expected to be false, and how likely any of them is.
 
 Both follow from the rule alone (verdicts.rule), and are bounds for as many records as there are. The primary
 claims of a record are all right but with the chance alpha of their attempts. Of its secondary claims that are
@@ -31,7 +31,10 @@ class Expected:
 
 
 def expected(records: Iterable[Sequence[Verdict]]) -> Expected:
-    """Return what is to be expected of the shown claims of records, from the verdicts of each record."""
+    """Return what is to be expected of the shown findings of records, from the findings of each record.
+
+    A sanity check of the code is no finding: that it is shown says nothing of a paper.
+    """
     count, chances = 0, []
     for verdicts in records:
         shown = [v for v in verdicts if v.word in (SHOWN, SMALLER)]

@@ -83,3 +83,11 @@ def test_a_page_says_on_how_many_base_models_it_rests_and_whether_it_is_register
         return
     assert (">Not registered</a>" in head) != kept
     assert kept == (">Registered</a>" in head or ">Partly registered</a>" in head)
+
+
+def test_sanity_checks_are_not_among_the_claims_that_may_be_false_by_chance():
+    graph, folder = Graph(RECIPES), ROOT / "results/published"
+    shown = [line for line in scoreboard.lines(folder, graph) if line.word in ("shown", "shown, smaller")]
+    findings = [line for line in shown if line.kind == "finding"]
+    assert len(findings) < len(shown)
+    assert records.of_suite(folder, graph).startswith(f"Of the {len(findings)} claims that are shown here")
