@@ -88,6 +88,8 @@ def publish(run: Run, out: Path, report: str) -> None:
     numbers = numbers.drop(columns=["step", "source", *folder_tells]).round(INTERVAL)
     recorded.write(numbers, out / NUMBERS)
     jobs.write(runs, out / jobs.FILE)
+    for table in judged_anew(out, run.graph):  # by the digits that the record keeps
+        table.numbers.to_csv(out / f"{table.name}.csv", index=False)
     curves = thinned(results.table, learning_curves.drawn())
     if len(curves):
         recorded.write(curves, out / CURVES)

@@ -144,6 +144,7 @@ def test_a_record_judged_anew_has_the_verdicts_of_its_report(run, report, tmp_pa
     """From the numbers, which have what arms share once, and six digits, as from the table that has all."""
     out = tmp_path / "published/toy_zero-cpu"
     publish.publish(run, out, "report")
+    kept = pd.read_csv(out / "claims.csv")
     anew = {table_.name: table_.numbers for table_ in publish.judged_anew(out, run.graph)}
     verdicts = judge_run(run, table.final(table.collect(run)))[-1]
     expected = claims.frame(verdicts)
@@ -152,4 +153,6 @@ def test_a_record_judged_anew_has_the_verdicts_of_its_report(run, report, tmp_pa
         anew["claims"].drop(columns=digits), expected.drop(columns=digits), rtol=1e-3
     )
     assert any(expected.n > 0)
+    anew["claims"].to_csv(out / "anew.csv", index=False)
+    pd.testing.assert_frame_equal(kept, pd.read_csv(out / "anew.csv"))  # what --rejudge writes
     assert set(anew) == {"claims", "looks", "gates", "collapses", "dials"}
