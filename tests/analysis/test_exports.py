@@ -43,6 +43,7 @@ def test_everything_promised_is_written(quick_out):
         "health",
         "cost",
         "objectives",
+        "registration",
         "uncertainty",
     }
     assert {Path(name).stem for name in names if name.endswith(".csv")} == {"table", *always}
@@ -62,7 +63,7 @@ def test_summary_is_five_lines_with_the_key_numbers(quick_out):
     lines = (quick_out / "summary.txt").read_text().splitlines()
     assert len(lines) == 5
     assert lines[0].endswith("cpu scale, 2 seeds, 1 arm")
-    assert "0.190 [0.179, 0.200] \N{RIGHTWARDS ARROW} 0.7" in lines[1]
+    assert "0.190 [0.190, 0.190] \N{RIGHTWARDS ARROW} 0.7" in lines[1]
     assert lines[2].startswith("Response length in tokens: 21.0")
     assert "1 not tested (a decision takes 8 seeds)" in lines[3]
     assert lines[4].startswith("rl-lifts-accuracy open (d = 0.6")

@@ -60,9 +60,9 @@ def test_what_a_model_wrote_never_becomes_markup(page):
 def test_it_says_what_a_reader_asks_for(page):
     text = page.read_text()
     for wanted in (
-        "0.190 [0.179, 0.200]",
-        "19.0 % [17.9, 20.0]",
-        "for this base model and these problems",
+        "0.190 [0.190, 0.190]",
+        "19.0 % [19.0, 19.0]",
+        "each seed with a base model and problems of its own",
         "of 3 seeds, which holds the truth in about 75% of cases, not in 95%",
         "<b>A model of unknown size</b> on <b>sums</b>, cpu scale, 3 seeds, 3 arms.",
         "elapsed while any of",

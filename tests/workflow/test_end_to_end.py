@@ -68,13 +68,16 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
 @pytest.mark.slow
 def test_quickstart_learns_and_reports(folder):
     scores = folder / "results/r1_zero/cpu/base-recipe"
-    before = accuracy(scores / "seed0/evals/before.json")
-    for seed in (1, 2):  # of seed 0, on which the dials were chosen, is the base model alone
-        assert accuracy(scores / f"seed{seed}/evals/after.json") > before + 0.06  # chance moves it by 0.03
+    before, after = (
+        [accuracy(scores / f"seed{seed}/evals/{name}.json") for seed in (1, 2)]
+        for name in ("before", "after")
+    )
+    for first, last in zip(before, after, strict=True):  # each seed with a base model of its own
+        assert last > first + 0.06  # chance moves it by 0.03
 
     sensitivity = (folder / "results/r1_zero/cpu/quickstart/sensitivity.csv").read_text().splitlines()
     assert len(sensitivity) == 1 + 2 * 2 * 3 * 2  # templates, wordings, temperatures, backends
-    assert f"{before:.3f}" in (folder / PAGE).read_text()
+    assert f"{sum(before) / 2:.3f}" in (folder / PAGE).read_text()
 
     again = snakemake(folder)
     assert again.returncode == 0
