@@ -88,7 +88,8 @@ def publish(run: Run, out: Path, report: str) -> None:
     numbers = numbers.drop(columns=["step", "source", *folder_tells]).round(INTERVAL)
     recorded.write(numbers, out / NUMBERS)
     jobs.write(runs, out / jobs.FILE)
-    for table in judged_anew(out, run.graph):  # by the digits that the record keeps
+    kept = recorded.recorded(run, pd.read_csv(out / NUMBERS, low_memory=False))
+    for table in tables(judge(run, kept)):  # by the digits that the record keeps
         table.numbers.to_csv(out / f"{table.name}.csv", index=False)
     curves = thinned(results.table, learning_curves.drawn())
     if len(curves):

@@ -62,7 +62,7 @@ def test_it_says_what_a_reader_asks_for(page):
     for wanted in (
         "0.190 [0.190, 0.190]",
         "19.0 % [19.0, 19.0]",
-        "each seed with a base model and problems of its own",
+        "for this base model",
         "of 3 seeds, which holds the truth in about 75% of cases, not in 95%",
         "<b>A model of unknown size</b> on <b>sums</b>, cpu scale, 3 seeds, 3 arms.",
         "elapsed while any of",
