@@ -42,7 +42,7 @@ WORK = (
     "rejection_sampling",
     "policy_gradient",
 )
-OFFLINE_HOURS = 2
+OFFLINE_HOURS = 3  # gspo pretrains a mixture of experts for each of 16 seeds
 
 SOURCES = [
     # recipe, arm, stage, what, value, source
