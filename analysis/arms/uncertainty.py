@@ -18,15 +18,15 @@ BASE, PROBLEMS = "base model", "problems"  # what seeds may share
 
 
 def fixed(run: Run) -> str:
-    """What the intervals are for: what stays the same from seed to seed, in a few words."""
+    """Return what the intervals are for: what stays the same from seed to seed, in a few words."""
     kept = _kept(run)
     if kept:
-        return "for " + " and ".join(f"{'this' if one == BASE else 'these'} {one}" for one in kept)
+        return "for " + " and ".join(f"{'this' if part == BASE else 'these'} {part}" for part in kept)
     return "each seed with a base model and problems of its own"
 
 
 def scope(run: Run) -> str:
-    """What an interval over seeds is about, and what it cannot say, in a sentence."""
+    """Return what an interval over seeds is about, and what it cannot say, in a sentence."""
     kept = _kept(run)
     if not kept:
         return (
@@ -35,7 +35,7 @@ def scope(run: Run) -> str:
         )
     verbs = {BASE: f"starts from the same {BASE}", PROBLEMS: f"answers the same {PROBLEMS}"}
     others = {BASE: BASE, PROBLEMS: "set of problems"}
-    same = " and ".join(verbs[one] for one in kept)
+    same = " and ".join(verbs[part] for part in kept)
     other = others[kept[0]] if len(kept) == 1 else "base model or other problems"
     return (
         f"Intervals over seeds are {fixed(run)}: every seed {same}, so how another {other} would change a "
@@ -44,7 +44,7 @@ def scope(run: Run) -> str:
 
 
 def _kept(run: Run) -> tuple[str, ...]:
-    """What all seeds of a run share: the base model, the held-out problems."""
+    """Return what all seeds of a run share: the base model, the held-out problems."""
     first = run.nodes(run.arms[0], run.seeds[0])
     anew = any(run.graph.drawn_tasks(node) for node in first if node.kind == "eval")
     return (BASE,) * shares_base(run) + (PROBLEMS,) * (not anew)

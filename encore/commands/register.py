@@ -1,8 +1,7 @@
 """`encore register`: what decides a recipe's claims, written down before a judged seed is run."""
 
-import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import count, islice
 from pathlib import Path
 
@@ -61,23 +60,17 @@ def register(name: str, scale: str, root: Path = Path(".")) -> list[str]:
 
 def _seeds(folder: Path) -> tuple[int, ...]:
     """Return the dial seeds that any arm was run with."""
-    return tuple(sorted({seed for seed in _every(folder) if seed >= DIAL_SEEDS}))
-
-
-def _every(folder: Path) -> Iterable[int]:
-    for path in folder.glob("*/seed*/"):
-        if re.fullmatch(r"seed\d+", path.name):
-            yield int(path.name.removeprefix("seed"))
+    return tuple(sorted({seed for path in folder.glob("*/seed*/") if (seed := _seed(path)) >= DIAL_SEEDS}))
 
 
 def _judged_already(folder: Path, first: int) -> str:
     """Return a folder of a judged seed in which a stage has ended; an empty text if there is none."""
-    ended = sorted(folder.glob("*/seed*/*/metrics.json"))
-    judged = [path.parents[1] for path in ended if first <= _seed(path.parents[1]) < DIAL_SEEDS]
-    return judged[0].as_posix() if judged else ""
+    ended = (path.parents[1] for path in sorted(folder.glob("*/seed*/*/metrics.json")))
+    return next((path.as_posix() for path in ended if first <= _seed(path) < DIAL_SEEDS), "")
 
 
 def _seed(folder: Path) -> int:
+    """Return the seed of a folder such as seed7; -1 if the folder is not called so."""
     digits = folder.name.removeprefix("seed")
     return int(digits) if digits.isdecimal() else -1
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from encore.errors import UserError
 from encore.recipe import strict_yaml
 from encore.recipe.base import Model
-from encore.recipe.claims import Claim, Gate
+from encore.recipe.claims import Claim, Comparison, Gate
 from encore.recipe.files import REGISTERED, Files
 from encore.recipe.graph import Graph, Node
 from encore.recipe.looks import LOOKS
@@ -29,14 +29,10 @@ HEAD = """\
 """
 
 
-class RegisteredGate(Model):
+class RegisteredGate(Comparison):
     """A gate as it was registered, with what it measured on dial seeds."""
 
     takes_null = True
-    metric: str
-    of: str
-    against: str | None = None
-    against_metric: str | None = None
     target: float | None = None
     values: dict[str, float]  # dial seed -> the value of the gate
     mean: float
@@ -45,18 +41,15 @@ class RegisteredGate(Model):
 
     def asks_as(self, gate: Gate) -> bool:
         """Return whether the gate measures the same, whatever the values are."""
-        names = ("metric", "of", "against", "against_metric", "target")
-        return all(getattr(self, name) == getattr(gate, name) for name in names)
+        return all(
+            getattr(self, name) == getattr(gate, name) for name in (*Comparison.model_fields, "target")
+        )
 
 
-class RegisteredClaim(Model):
-    """What decides a claim, as it was registered."""
+class RegisteredClaim(Comparison):
+    """The parts of a claim that decide it, as they were registered."""
 
     takes_null = True
-    metric: str
-    of: str
-    against: str | None = None
-    against_metric: str | None = None
     direction: str
     margin: float
     smallest_effect: float
@@ -66,7 +59,7 @@ class RegisteredClaim(Model):
 
 
 class Registration(Model):
-    """What a recipe registers of one scale."""
+    """The registration of one scale of a recipe."""
 
     rule: int  # the version of the rule of verdicts
     looks: list[int]

@@ -1,4 +1,4 @@
-"""What the seeds of a published record share, which its recipe may pin no longer."""
+"""The stages and problems that the seeds of a published record share, which its recipe may pin no longer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -63,7 +63,7 @@ def commit() -> tuple[str | None, bool | None]:
 
 
 def git(folder: Path, *words: str) -> str | None:
-    """What a command of git prints in a folder; None if it fails, as outside a checkout.
+    """Return what a command of git prints in a folder; None if it fails, as outside a checkout.
 
     Not by GitPython, which would call git for most commands too and has to be imported by every job.
     """
