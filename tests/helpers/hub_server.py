@@ -1,29 +1,39 @@
 """A Hub on the loopback, for the real huggingface_hub client: it keeps what is uploaded, as the Hub would.
 
 It speaks what an upload needs (huggingface_hub 1.33): create a repository, sort files into text and large
-ones, take large ones by Git LFS, and commit. Xet's storage, which the Hub prefers, has a protocol of its
-own that changes with hf_xet; here it is only met failing.
+ones, take large ones by Git LFS, and commit. What it lets read is in hub_files. Xet's storage, which the Hub
+prefers, has a protocol of its own that changes with hf_xet; here it is only met failing.
 """
 
 import base64
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+from hub_files import Reply, Shelf, answered
 
 COMMIT = "c" * 40
 
 
 @dataclass
 class Hub:
-    """What a server has been told. `fails`: part of a path -> the status that is answered in its place."""
+    """What a server has been told.
+
+    `fails`: part of a path -> the status that is answered in its place. `gated`: parts of paths that need
+    more than this token. `cuts`: part of a path -> the bytes after which every answer breaks off.
+    """
 
     address: str = ""
     token: str = "hf_the_right_one"
     fails: dict[str, int] = field(default_factory=dict)
+    gated: list[str] = field(default_factory=list)
+    cuts: dict[str, int] = field(default_factory=dict)
+    shelf: Shelf = field(default_factory=Shelf)
     created: list[dict[str, Any]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)  # method and path of each request
     stored: dict[str, bytes] = field(default_factory=dict)  # sha256 -> a large file sent by LFS
@@ -37,6 +47,10 @@ class Hub:
             "HF_HUB_DISABLE_XET": str(int(not xet)),
             "HF_HUB_OFFLINE": "0",
         }
+
+    def reading(self, home: Path) -> dict[str, str]:
+        """What a client that reads from here is told, and the folder of its caches."""
+        return self.environment() | {"HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
 @contextmanager
@@ -64,16 +78,25 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
 
         def answer(self) -> None:
             body = self._body()
-            path = self.path.partition("?")[0]
+            path, _, query = self.path.partition("?")
             hub.asked.append(f"{self.command} {path}")
-            status = next((code for part, code in hub.fails.items() if part in path), 200)
+            self._send(self._reply(path, query, body), path)
+
+        do_GET = do_HEAD = do_POST = do_PUT = answer
+
+        def _reply(self, path: str, query: str, body: bytes) -> Reply:
+            for part, status in hub.fails.items():
+                if part in path:
+                    return _refused(status)
             signed = path.startswith("/lfs/put/")  # whoever has such an address may write to it
             if not signed and self.headers.get("Authorization") != f"Bearer {hub.token}":
-                status = 401
-            found = _found(hub, path, body) if status == 200 else {"error": "no"}
-            self._send(status if found is not None else 404, found or {})
-
-        do_GET = do_POST = do_PUT = answer
+                return _refused(401)
+            if any(part in path for part in hub.gated):
+                return _refused(403, {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted"})
+            if reply := hub.shelf.reply(path, query, body, self.headers.get("Range")):
+                return reply
+            found = _found(hub, path, body)
+            return _refused(404) if found is None else answered(found)
 
         def _body(self) -> bytes:
             if self.headers.get("Transfer-Encoding") != "chunked":
@@ -85,17 +108,26 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
             self.rfile.readline()
             return body
 
-        def _send(self, status: int, found: dict[str, Any]) -> None:
-            text = json.dumps(found).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(text)))
-            if status == 401:
-                self.send_header("X-Error-Message", "Invalid credentials in Authorization header")
+        def _send(self, reply: Reply, path: str) -> None:
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(reply.body)))
             self.end_headers()
-            self.wfile.write(text)
+            if self.command == "HEAD":
+                return
+            cut = next((most for part, most in hub.cuts.items() if part in path), None)
+            self.wfile.write(reply.body[:cut])
+            self.close_connection = self.close_connection or cut is not None
 
     return Handler
+
+
+def _refused(status: int, headers: Mapping[str, str] | None = None) -> Reply:
+    told = {"X-Error-Message": "Invalid credentials in Authorization header"} if status == 401 else {}
+    return Reply(
+        status, b'{"error": "no"}', {"Content-Type": "application/json"} | told | dict(headers or {})
+    )
 
 
 def _found(hub: Hub, path: str, body: bytes) -> dict[str, Any] | None:
