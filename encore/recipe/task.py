@@ -12,6 +12,7 @@ from encore.errors import UserError
 from encore.recipe import reward_names
 from encore.recipe.base import HubName, Mistake, Model, Positive, Revision, below, matching, refuse
 from encore.recipe.form import Formed
+from encore.runtime import extras
 from encore.worlds import World
 from encore.worlds.products import CALL, RESULT
 
@@ -63,6 +64,21 @@ class WorldTask(Task):
         """Raise UserError at the first dial that the world has not, or that is beyond its limits."""
         self.make_world()
         yield from ()
+
+
+class GymTask(WorldTask):
+    """A task of the library reasoning-gym by its name, such as chain_sum; the library's scorer verifies.
+
+    The other keys are fields of the task's configuration in the library.
+    """
+
+    reasoning_gym: str
+    world: Literal["reasoning_gym"] = "reasoning_gym"  # not to be written
+
+    def make_world(self) -> World:
+        """Return the task as a world. Raises UserError for a name or key that the library has not."""
+        extras.require_gym(self.reasoning_gym)
+        return super().make_world()
 
 
 class DataSet(Task):
@@ -195,15 +211,18 @@ class LabelledSteps(DataSet):
 
 
 def _kind(value: Any) -> str:
-    """Return the tag of a task: a data set has the key hub or file."""
-    if isinstance(value, Mapping):
-        return "a data set" if {"hub", "file"} & value.keys() else "a world"
-    return "a data set" if isinstance(value, DataSet) else "a world"
+    """Return the tag of a task: a data set has the key hub or file, a task of reasoning-gym its name."""
+    if not isinstance(value, Mapping):
+        of_class = "a gym" if isinstance(value, GymTask) else "a world"
+        return "a data set" if isinstance(value, DataSet) else of_class
+    if {"hub", "file"} & value.keys():
+        return "a data set"
+    return "a gym" if "reasoning_gym" in value else "a world"
 
 
 AWorld = Annotated[WorldTask, Tag("a world")]
-QuestionTask = Annotated[AWorld | Annotated[Questions, Tag("a data set")], Discriminator(_kind)]
-DemonstrationTask = Annotated[AWorld | Annotated[DemonstrationRows, Tag("a data set")], Discriminator(_kind)]
+AGym = Annotated[GymTask, Tag("a gym")]
+QuestionTask = Annotated[AWorld | AGym | Annotated[Questions, Tag("a data set")], Discriminator(_kind)]
 
 
 def refusing(kind: str, words: str) -> BeforeValidator:
@@ -218,7 +237,12 @@ def refusing(kind: str, words: str) -> BeforeValidator:
 
 
 NO_CORPUS = "a corpus is written by a world; this task has none"
-CorpusTask = Annotated[WorldTask, refusing("a data set", NO_CORPUS)]
+NO_DOCUMENTS = "a task of reasoning-gym has questions and answers alone, no corpus; name a world or a data set"
+no_documents = refusing("a gym", NO_DOCUMENTS)
+CorpusTask = Annotated[WorldTask, refusing("a data set", NO_CORPUS), no_documents]
+DemonstrationTask = Annotated[
+    AWorld | Annotated[DemonstrationRows, Tag("a data set")], Discriminator(_kind), no_documents
+]
 
 
 def own_mistakes(key: str, name: str) -> Iterator[Mistake]:
