@@ -10,7 +10,8 @@ from encore.recipe.form import Chat, Formed, placed
 from encore.recipe.machine import Source
 from encore.recipe.metric_names import AMONG, SELECTORS
 from encore.recipe.sensitivity import OWN
-from encore.recipe.task import JUDGED, Comparisons, DataSet, GymTask, Questions, Tool, WorldTask
+from encore.recipe.task import JUDGED, Comparisons, DataSet, GymTask, Questions, WorldTask
+from encore.recipe.tool import Tool
 
 SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
 OF_LM_EVAL = ("filter", "metric", "fewshot")

@@ -1,10 +1,10 @@
-"""The tasks of a policy, which are problems of a world or rows of a data set; and its tools."""
+"""The tasks of a policy, which are problems of a world or rows of a data set."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Tag
 from pydantic_core import InitErrorDetails
 
 from encore import own_code, worlds
@@ -14,7 +14,6 @@ from encore.recipe.base import HubName, Mistake, Model, Positive, Revision, belo
 from encore.recipe.form import Formed
 from encore.runtime import extras
 from encore.worlds import World
-from encore.worlds.products import CALL, RESULT
 
 FORMATS = (".jsonl", ".parquet")
 OF_HUB = ("hub", "revision", "subset", "split")
@@ -237,7 +236,7 @@ def refusing(kind: str, words: str) -> BeforeValidator:
 
 
 NO_CORPUS = "a corpus is written by a world; this task has none"
-NO_DOCUMENTS = "a task of reasoning-gym has questions and answers alone, no corpus; name a world or a data set"
+NO_DOCUMENTS = "reasoning-gym has questions and answers, and writes no corpus; name a world or a data set"
 no_documents = refusing("a gym", NO_DOCUMENTS)
 CorpusTask = Annotated[WorldTask, refusing("a data set", NO_CORPUS), no_documents]
 DemonstrationTask = Annotated[
@@ -294,19 +293,4 @@ class Rewarded(Asked):
         reward_names.check(names, self.task.make_world(), self.task.verifies)
 
 
-Around = Annotated[
-    tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=2, max_length=2)
-]
-
-
 JUDGED = ("{prompt}", "{first}", "{second}")  # to be filled in the question to a judge of replies
-
-
-class Tool(Model):
-    """A tool that the policy may call: encore/sampling/tools.py."""
-
-    name: Literal["calculator", "python"]  # python: in the sandbox
-    calls: Positive  # answered in one completion; further ones are not
-    longest: Positive  # tokens of a result; what is longer is cut
-    call: Around = CALL  # the texts around a call; the second is one token
-    result: Around = RESULT  # and around its result

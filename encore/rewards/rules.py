@@ -52,9 +52,9 @@ def build(
 ) -> list[Reward]:
     """The reward functions of these names, in order; without a world, verifier `verifies` decides accuracy.
 
-    They read the columns `question`, `answer` and, if they exist, `difficulty`, `number` and `prefill`: what a
-    prompt has begun of the completion. `caps` and `cache`, in tokens, are L_max and L_cache of soft_overlong. Raises
-    UserError for an unknown name, or a cache that is missing or too large.
+    They read the columns `question`, `answer` and, if they exist, `difficulty`, `number` and `prefill`: what
+    a prompt has begun of the completion. `caps` and `cache`, in tokens, are L_max and L_cache of
+    soft_overlong. Raises UserError for an unknown name, or a cache that is missing or too large.
     """
     names = list(names)
     check(names, world, verifies)
@@ -194,6 +194,8 @@ def _of_gym(world: World) -> dict[str, Reward]:
         each = zip(questions, answers, numbers, strict=True)
         return world.scores([Problem(q, a, 0, number=number) for q, a, number in each], completions)
 
+    rules: dict[str, Callable[[float], float]] = {"accuracy": right, "partial": float}
+
     def reward(name: str, rule: Callable[[float], float]) -> Reward:
         def of(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
             given = (tuple(columns[key]) for key in ("question", "answer", "number"))
@@ -202,7 +204,7 @@ def _of_gym(world: World) -> dict[str, Reward]:
         of.__name__ = name
         return of
 
-    return {name: reward(name, rule) for name, rule in {"accuracy": right, "partial": float}.items()}
+    return {name: reward(name, rule) for name, rule in rules.items()}
 
 
 def mathematics(equal: Comparer) -> Reward:

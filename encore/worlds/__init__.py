@@ -65,7 +65,8 @@ def make(task: Mapping[str, Any]) -> World:
     `name`: of WORLDS, or `my_module:Class` of one's own. A task of reasoning-gym has its name in place of it.
     """
     if LIBRARY in task:
-        return make_gym(task)
+        gym: Any = make_gym(task)
+        return gym
     name = task.get("world")
     world = _own(name) if own_code.is_own(name) else WORLDS.get(str(name))
     if world is None:

@@ -94,11 +94,11 @@ class Gym:
         """
         answers = [_answer(completion) for completion in completions]
         pairs = zip(problems, answers, strict=True)
-        asked = [(problem.number, text) for problem, text in pairs if text and len(text) <= LONGEST]
-        distinct = [*dict.fromkeys(asked)]
+        asked = [(problem.number, text or "") for problem, text in pairs]
+        distinct = [pair for pair in dict.fromkeys(asked) if 0 < len(pair[1]) <= LONGEST]
         calls = [f"task.score({item}, {self._entry(item)!r}, {text!r})" for item, text in distinct]
         values = dict(zip(distinct, self._values(calls, BUDGET), strict=True))
-        scores = [values.get((problem.number, text)) for problem, text in zip(problems, answers, strict=True)]
+        scores = [values.get(pair) for pair in asked]
         return [score if isinstance(score, float) else 0.0 for score in scores]
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
@@ -126,19 +126,19 @@ class Gym:
             self.drawn[item] = _Drawn(*value) if isinstance(value, tuple) else value
 
     def _values(self, calls: Sequence[str], budget: float) -> list[Any]:
-        """(calls,) values of calls on the task; Failed for a call that raised or hung, or is beyond `budget`."""
-        return _values(f"{_source()}\ntask = Task({self.task!r}, {self.keys!r})", calls, budget)
+        """(calls,) values of calls on the task; Failed for a call that raised, hung or is beyond `budget`."""
+        return _values(f"{program()}\ntask = Task({self.task!r}, {self.keys!r})", calls, budget)
 
 
 def make(task: Mapping[str, Any]) -> Gym:
-    """Return the world of a task's keys. Raises UserError for a name, key or value that the library refuses."""
+    """Return the world of a task's keys. Raises UserError for what the library refuses."""
     name, keys = task[LIBRARY], {key: value for key, value in task.items() if key not in ("world", LIBRARY)}
     return _made(str(name), json.dumps(keys, sort_keys=True, default=str))
 
 
 @cache
 def _made(name: str, keys: str) -> Gym:
-    (found,) = _values(_source(), [f"mistake({name!r}, {keys!r})"], BUDGET)
+    (found,) = _values(program(), [f"mistake({name!r}, {keys!r})"], BUDGET)
     if isinstance(found, Failed):
         raise UserError(f"{LIBRARY}: {name}: the library does not load in the sandbox ({found.why})")
     if found is None:
@@ -167,7 +167,7 @@ def _answer(completion: str) -> str | None:
     return final_answer(completion) if tagged is None or "\\boxed" in tagged else tagged
 
 
-def _values(program: str, calls: Sequence[str], budget: float) -> list[Any]:
+def _values(source: str, calls: Sequence[str], budget: float) -> list[Any]:
     """(calls,) values, Failed for none.
 
     A program makes TOGETHER calls. If the program's time is over, the call that it was in is made anew at the
@@ -177,7 +177,7 @@ def _values(program: str, calls: Sequence[str], budget: float) -> list[Any]:
     end = time.monotonic() + budget
     parts = [range(start, min(start + TOGETHER, len(calls))) for start in range(0, len(calls), TOGETHER)]
     while parts and time.monotonic() < end:
-        results = _pool(os.getpid()).run([Job(program, tuple(calls[i] for i in part)) for part in parts])
+        results = _pool(os.getpid()).run([Job(source, tuple(calls[i] for i in part)) for part in parts])
         left = []
         for part, result in zip(parts, results, strict=True):
             lost = [place for place, value in enumerate(result.values) if value == Failed("no value")]
@@ -194,7 +194,8 @@ def _values(program: str, calls: Sequence[str], budget: float) -> list[Any]:
 
 
 @cache
-def _source() -> str:
+def program() -> str:
+    """Return the source of gym_inside.py."""
     return files("encore.worlds").joinpath("gym_inside.py").read_text(encoding="utf-8")
 
 

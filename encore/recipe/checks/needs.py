@@ -92,8 +92,8 @@ def _check_data(graph: Graph, node: Node) -> None:
     task = given.task if isinstance(given, Asking) and given.made == "samples" else None
     if isinstance(task, GymTask) and stage.labels == "steps":
         raise UserError(
-            f"labels: the task of stage {source.name} is of reasoning-gym, which verifies answers, not steps; "
-            "write labels: outcome"
+            f"labels: reasoning-gym, the task of stage {source.name}, verifies answers alone; write labels: "
+            "outcome"
         )
     if task and task.make_world() is None:
         if stage.labels == "steps":
