@@ -138,12 +138,12 @@ def make(task: Mapping[str, Any]) -> Gym:
 
 @cache
 def _made(name: str, keys: str) -> Gym:
-    (found,) = _values(program(), [f"mistake({name!r}, {keys!r})"], BUDGET)
-    if isinstance(found, Failed):
-        raise UserError(f"{LIBRARY}: {name}: the library does not load in the sandbox ({found.why})")
-    if found is None:
+    (refusal,) = _values(program(), [f"mistake({name!r}, {keys!r})"], BUDGET)
+    if isinstance(refusal, Failed):
+        raise UserError(f"{LIBRARY}: {name}: the library does not load in the sandbox ({refusal.why})")
+    if refusal is None:
         return Gym(name, keys)
-    key, words, valid = found
+    key, words, valid = refusal
     if valid and not key:
         raise UserError(f'{LIBRARY}: no task "{name}"{nearest(name, valid)}')
     if valid or words is None:

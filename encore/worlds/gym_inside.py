@@ -35,12 +35,12 @@ def _ring(*_: Any) -> None:
 signal.signal(signal.SIGXCPU, _ring)
 
 
-def _timed(limit: int, function: Callable[..., Any], *given: Any) -> Any:
-    """Return what `function` gives. Raises Late after so many seconds of CPU, or up to one more."""
+def _timed(limit: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what `function` returns. Raises Late after so many seconds of CPU, or up to one more."""
     used, most = resource.getrusage(resource.RUSAGE_SELF), resource.getrlimit(resource.RLIMIT_CPU)[1]
     end = int(used.ru_utime + used.ru_stime) + 1 + limit
     resource.setrlimit(resource.RLIMIT_CPU, (min(end, most - 1), most))
-    return function(*given)
+    return function(*arguments)
 
 
 class Refused(Exception):
