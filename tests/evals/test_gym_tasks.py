@@ -54,5 +54,7 @@ def test_a_stage_learns_from_training_questions_by_the_librarys_scorer(tmp_path)
 
 @pytest.mark.parametrize("kind", [CorpusTask, DemonstrationTask])
 def test_documents_are_refused_in_one_line(kind):
-    with pytest.raises(ValidationError, match="reasoning-gym has questions and answers, and writes no corpus"):
+    with pytest.raises(
+        ValidationError, match="reasoning-gym has questions and answers, and writes no corpus"
+    ):
         TypeAdapter(kind).validate_python(SUMS)
