@@ -4,7 +4,6 @@ import pandas as pd
 
 from analysis.numbers import tasks
 from analysis.numbers.run import Run
-from encore.recipe.machine import HubModel
 from encore.recipe.task import DataSet, GymTask, Task, WorldTask
 
 UNKNOWN = "A model of unknown size"
@@ -24,7 +23,7 @@ def model(run: Run, numbers: pd.DataFrame) -> str:
     stages = run.stages(run.arms[0], seed)
     for stage in reversed(stages):
         if taken := run.graph.model_of(stage):
-            return taken.hub if isinstance(taken, HubModel) else taken.path
+            return taken.name
     if not stages:
         return UNKNOWN
     last = run.label(stages[-1])
