@@ -22,15 +22,15 @@ def one_base(run: Run) -> str:
 
 def one_base_each(runs: Iterable[Run]) -> str:
     """Return the same sentence of several runs; where they differ, it names the fewer of the two kinds."""
-    shared, varied = [], []
+    shared: list[str] = []
+    varied: list[str] = []
     for run in runs:
         (shared if shares_base(run) else varied).append(run.name)
     if not shared:
         return ""
-    where = "of a record"
-    if varied:
-        fewer = len(varied) < len(shared)
-        where = f"of each record but {', '.join(varied)}" if fewer else f"of the record of {', '.join(shared)}"
+    where = f"of the record of {', '.join(shared)}" if varied else "of a record"
+    if varied and len(varied) < len(shared):
+        where = f"of each record but {', '.join(varied)}"
     return f"All seeds {where} share one base model, so its intervals say nothing of other base models."
 
 
