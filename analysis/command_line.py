@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from analysis.numbers.run import Run
-from encore.errors import UserError, nearest
+from encore.errors import UserError
 from encore.recipe import looks
 from encore.recipe.document import REPORTS
 from encore.recipe.graph import Graph
-from encore.recipe.load import load_sound, own_file
+from encore.recipe.load import load_named
 from encore.recipe.recipe import Recipe
 from encore.runtime.environment import stop_in_one_line
 from encore.workflow.choice import choice, selection
@@ -54,20 +54,9 @@ def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.N
 
 def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
     """The run that a command line names. Raises UserError on a recipe or scale that does not exist."""
-    own = own_file(vars(args))
-    recipes, broken = load_sound(root / "recipes", own)
-    args.recipe = own.stem if own else args.recipe
-    if args.recipe in broken:
-        raise broken[args.recipe]
-    if args.recipe not in recipes:
-        raise UserError(f'unknown recipe "{args.recipe}"{nearest(args.recipe, list(recipes))}')
-    recipe = recipes[args.recipe]
-    scales = recipe.scales
-    if args.scale not in scales:
-        known = nearest(args.scale, scales)
-        raise UserError(f'{recipe.files.file()}: unknown scale "{args.scale}"{known}')
+    graph, recipe, own = load_named(args.recipe, args.scale, root)
     if args.seeds == looks.AUTO and args.report == "report" and recipe.claims(args.scale):
-        return replace(_by_looks(Graph(recipes), recipe, args.scale, root), file=own)
+        return replace(_by_looks(graph, recipe, args.scale, root), file=own)
     asked = {key: getattr(args, key) for key in ("scale", "seeds", "arms") if getattr(args, key)}
     if str(asked.get("seeds")).isdecimal():
         asked["seeds"] = int(asked["seeds"])
@@ -75,7 +64,7 @@ def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
         arms, seeds = selection(recipe, args.scale, args.report, choice({}, asked))
     except UserError as error:
         raise UserError(str(error).replace("--config ", "--")) from None
-    return Run(Graph(recipes), args.recipe, args.scale, tuple(arms), tuple(seeds), root, file=own)
+    return Run(graph, recipe.name, args.scale, tuple(arms), tuple(seeds), root, file=own)
 
 
 def _by_looks(graph: Graph, recipe: Recipe, scale: str, root: Path) -> Run:

@@ -20,7 +20,7 @@ from typing import Any
 from encore.errors import UserError
 from encore.recipe import evals
 from encore.recipe.evals import Evaluation
-from encore.recipe.machine import FolderModel, HubModel, elsewhere
+from encore.recipe.machine import Elsewhere, HubModel, elsewhere
 from encore.recipe.task import DataSet
 from encore.runtime import gpus, sentinel
 from encore.runtime.environment import (
@@ -86,7 +86,7 @@ def _object(option: str, text: str) -> dict[str, Any]:
     return value
 
 
-def _names_hub(evaluation: Evaluation, model: Path | HubModel | FolderModel) -> bool:
+def _names_hub(evaluation: Evaluation, model: Path | Elsewhere) -> bool:
     """Whether the model, a judge or a task comes from the Hub, as lm-eval's own tasks do."""
     models = [model, *(task.judge.model for task in evaluation.tasks.values() if task.judge)]
     return any(isinstance(each, HubModel) for each in models) or any(

@@ -124,6 +124,7 @@ def _row(task: EvalTask, item: int, instance: Any) -> Row:
         **({} if ours else {"scores": []}),
         **({key: [] for key in (TURNS, *CALLS)} if task.tool else {}),
         **({"prefill": doc["prefill"]} if ours and doc["prefill"] else {}),
+        **({"number": doc["number"]} if ours and doc["number"] else {}),
     }
 
 

@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from encore.data import samples
 from encore.errors import UserError
 from encore.labels.model_judges import Judge
 from encore.models import language_model, reward_model
@@ -132,7 +133,7 @@ def _add_gold(rows: list[Row], world: Any) -> None:
     """Add the gold scores of a world, of each completion and of the world's own reply."""
     _add_each(rows, "gold", world.rewards["gold"])
     for row in rows:
-        problem = _problem(row)
+        problem = samples.problem(row)
         row["reference_gold"] = world.rewards["gold"](problem, world.reference(problem))
 
 
@@ -140,11 +141,7 @@ def _add_each(rows: list[Row], name: str, value: Callable[[Problem, str], float]
     """Add `value` of each completion, with what its prompt has begun of it."""
     for row in rows:
         wholes = [row.get("prefill", "") + completion.said for completion in row["completions"]]
-        row[name] = [value(_problem(row), whole) for whole in wholes]
-
-
-def _problem(row: Row) -> Problem:
-    return Problem(row["question"], row["answer"], row["difficulty"])
+        row[name] = [value(samples.problem(row), whole) for whole in wholes]
 
 
 def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> list[float]:

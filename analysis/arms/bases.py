@@ -21,12 +21,16 @@ def one_base(run: Run) -> str:
 
 
 def one_base_each(runs: Iterable[Run]) -> str:
-    """The same of several runs, naming them where it does not hold of all."""
-    every = list(runs)
-    some = [run.name for run in every if shares_base(run)]
-    if not some:
+    """Return the same sentence of several runs; where they differ, it names the fewer of the two kinds."""
+    shared: list[str] = []
+    varied: list[str] = []
+    for run in runs:
+        (shared if shares_base(run) else varied).append(run.name)
+    if not shared:
         return ""
-    where = "of a record" if len(some) == len(every) else f"of the record of {', '.join(some)}"
+    where = f"of the record of {', '.join(shared)}" if varied else "of a record"
+    if varied and len(varied) < len(shared):
+        where = f"of each record but {', '.join(varied)}"
     return f"All seeds {where} share one base model, so its intervals say nothing of other base models."
 
 

@@ -4,8 +4,7 @@ import pandas as pd
 
 from analysis.numbers import tasks
 from analysis.numbers.run import Run
-from encore.recipe.machine import HubModel
-from encore.recipe.task import DataSet, Task, WorldTask
+from encore.recipe.task import DataSet, GymTask, Task, WorldTask
 
 UNKNOWN = "A model of unknown size"
 # world -> what its problems are, and the dial that says how large they are
@@ -24,7 +23,7 @@ def model(run: Run, numbers: pd.DataFrame) -> str:
     stages = run.stages(run.arms[0], seed)
     for stage in reversed(stages):
         if taken := run.graph.model_of(stage):
-            return taken.hub if isinstance(taken, HubModel) else taken.path
+            return taken.name
     if not stages:
         return UNKNOWN
     last = run.label(stages[-1])
@@ -52,6 +51,8 @@ def problems(asked: Task) -> str:
     """The question of a `task` in words; empty if the task says nothing."""
     if not isinstance(asked, WorldTask):
         return (asked.hub or asked.file or "") if isinstance(asked, DataSet) else ""
+    if isinstance(asked, GymTask):
+        return f"{asked.reasoning_gym} of reasoning-gym"
     what, dial = WORLDS.get(asked.world, (f"world {asked.world}", ""))
     sizes = (asked.model_extra or {}).get(dial)
     if not sizes:

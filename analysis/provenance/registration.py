@@ -20,7 +20,8 @@ from encore.errors import UserError
 from encore.recipe import registration
 from encore.recipe.claims import Claim
 from encore.recipe.files import REGISTERED
-from encore.recipe.registration import Registration
+from encore.recipe.looks import LOOKS
+from encore.recipe.registration import RULE, Registration
 from encore.runtime.provenance import git
 
 NAME = "registration"  # of the table
@@ -114,8 +115,10 @@ def _differs(run: Run, claim: Claim, registered: Registration) -> str:
         gate = registered.gates.get(need.gate)
         if gate is None or not gate.asks_as(run.document.gates[need.gate]):
             return f"another gate {need.gate}"
-    if registered.first_seed != run.recipe.first_seed:
-        return f"first_seed {registered.first_seed}, not {run.recipe.first_seed}"
+    judged = {"rule": RULE, "looks": list(LOOKS), "first_seed": run.recipe.first_seed}
+    for name, value in judged.items():
+        if getattr(registered, name) != value:
+            return f"{name} {_said(getattr(registered, name))}, not {_said(value)}"
     return ""
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from encore.errors import UserError
 from encore.recipe.base import IDENTIFIER
-from encore.recipe.machine import FolderModel, HubModel
+from encore.recipe.machine import Elsewhere, FolderModel, GgufModel, HubModel
 
 AT_COMMIT = re.compile(r"([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)@([0-9a-f]{40})")
 
 
-def named(model: str) -> Path | HubModel | FolderModel:
-    """The metrics.json of a stage, or `{path: folder}`, or `{hub: org/name, revision: commit}`.
+def named(model: str) -> Path | Elsewhere:
+    """Return the metrics.json of a stage, or the folder, the GGUF file or the model of the Hub.
 
     A stage's folder stands for its metrics.json. Raises UserError for what is neither there nor of the Hub.
     """
@@ -20,6 +20,8 @@ def named(model: str) -> Path | HubModel | FolderModel:
         path = path / "metrics.json"
     if path.is_file() and path.name == "metrics.json":
         return path
+    if path.is_file() and path.suffix == ".gguf":
+        return GgufModel(gguf=str(path))
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise UserError(

@@ -40,7 +40,9 @@ def write(name: str, wanted: Wanted) -> Path:
         own_code.check(wanted.reward)
     model = named(wanted.model) if wanted.model else None
     if isinstance(model, Path):
-        raise UserError(f"--model {wanted.model}: expected the folder of a model, or org/name@commit")
+        raise UserError(
+            f"--model {wanted.model}: expected a folder or GGUF file of a model, or org/name@commit"
+        )
     there = rows(wanted.data) if wanted.data and wanted.data.is_file() else 0
     words = Environment(
         loader=PackageLoader("encore.commands", ""),

@@ -11,12 +11,12 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import collect, final
 from analysis.statistics.intervals import interval
 from analysis.verdicts.pairs import pairs
-from encore.errors import UserError, nearest
+from encore.errors import UserError
 from encore.recipe import registration
 from encore.recipe.claims import Gate
 from encore.recipe.document import DIAL_SEEDS
-from encore.recipe.graph import Graph, Node
-from encore.recipe.load import load_sound, own_file
+from encore.recipe.graph import Node
+from encore.recipe.load import load_named
 from encore.recipe.registration import RegisteredGate
 from encore.runtime import digests
 
@@ -30,16 +30,8 @@ def register(name: str, scale: str, root: Path = Path(".")) -> list[str]:
     Raises UserError if the recipe has no such scale or no claims, or if a gate was measured on too few dial
     seeds.
     """
-    own = own_file({"recipe": name})
-    recipes, broken = load_sound(root / "recipes", own)
-    name = own.stem if own else name
-    if name in broken:
-        raise broken[name]
-    if name not in recipes:
-        raise UserError(f'recipe: no recipe "{name}"{nearest(name, [*recipes])}')
-    recipe, graph = recipes[name], Graph(recipes)
-    if scale not in recipe.scales:
-        raise UserError(f"{recipe.files.file()}: scales: no scale {scale}{nearest(scale, [*recipe.scales])}")
+    graph, recipe, own = load_named(name, scale, root)
+    name = recipe.name
     claims = recipe.claims(scale)
     if not claims:
         raise UserError(f"{recipe.files.file(scale)}: claims: none of scale {scale} that could be registered")

@@ -20,6 +20,7 @@ from encore.recipe.form import Form
 from encore.worlds.answers import begun
 from encore.worlds.text import prompt
 
+NUMBER = "number"  # the column of that by which a world finds a problem again; of few worlds alone
 PREFILL = "prefill"  # the column of what a prompt has begun of the answer; of forms that begin it alone
 
 

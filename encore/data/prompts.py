@@ -8,7 +8,7 @@ from datasets import Dataset
 from encore import worlds
 from encore.data import hub, hub_preferences
 from encore.data.decontamination import SIZE, contaminated
-from encore.data.forms import Prompter
+from encore.data.forms import NUMBER, Prompter
 from encore.data.token_ids import prompt_ids
 from encore.errors import UserError
 from encore.recipe.task import Asked, Comparisons, DataSet, Questions, QuestionTask, WorldTask
@@ -19,7 +19,7 @@ DataSets = Mapping[str, Questions | Comparisons]  # the name of an evaluation's 
 
 def of_task(task: QuestionTask, form: Prompter, problems: int | None, seed: int) -> Any:
     """A `datasets.Dataset` with the columns prompt, question, answer, difficulty (0 where unknown) and, where
-    prompts begin the answer, prefill.
+    prompts begin the answer, prefill; number, if the world's problems have one.
 
     `problems`: how many distinct ones (default: worlds.PROBLEMS of a world, all rows of a data set). Raises
     UserError where there are fewer.
@@ -27,11 +27,11 @@ def of_task(task: QuestionTask, form: Prompter, problems: int | None, seed: int)
     if isinstance(task, WorldTask):
         drawn = worlds.sample(task.make_world(), problems or worlds.PROBLEMS, seed, "train")
         rows = [(p.question, p.answer, p.difficulty) for p in drawn]
-        begun = [p.begun for p in drawn]
+        begun, numbers = [p.begun for p in drawn], [p.number for p in drawn]
     else:
         rows = hub.problems(task, problems)
         hub.require_rows(task, len(rows), problems)
-        begun = [""] * len(rows)
+        begun, numbers = [""] * len(rows), []
     questions, answers, difficulties = (list(column) for column in zip(*rows, strict=True))
     return Dataset.from_dict(
         {
@@ -40,6 +40,7 @@ def of_task(task: QuestionTask, form: Prompter, problems: int | None, seed: int)
             "answer": answers,
             "difficulty": difficulties,
             **form.columns(begun),
+            **({NUMBER: numbers} if any(numbers) else {}),
         }
     )
 

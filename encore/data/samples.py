@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
-from encore.data.forms import PREFILL
+from encore.data.forms import NUMBER, PREFILL
 from encore.data.preferences import Preference
 from encore.errors import UserError
 from encore.runtime import rows as files
@@ -22,6 +22,7 @@ class Sample(TypedDict):
     tokens: list[int]  # of each completion, the end-of-sequence token included
     truncated: list[bool]  # of each: whether it was cut before its end-of-sequence token
     prefill: NotRequired[str]  # what the prompt has begun of the completions
+    number: NotRequired[int]  # by which the world finds the problem again
 
 
 FILE = "samples.jsonl"
@@ -30,10 +31,10 @@ COLUMNS = ("prompt", "question", "answer", "difficulty", *DRAWN)
 
 
 def save(rows: Sequence[Sample], folder: Path) -> None:
-    """Write the COLUMNS of `rows`, and prefill if they have it, to `folder`/samples.jsonl, either completely
-    or not at all."""
-    begun = (PREFILL,) if rows and PREFILL in rows[0] else ()
-    files.save(rows, (*COLUMNS, *begun), folder, FILE)
+    """Write the COLUMNS of `rows`, and prefill and number if they have it, to `folder`/samples.jsonl, either
+    completely or not at all."""
+    further = [name for name in (PREFILL, NUMBER) if rows and name in rows[0]]
+    files.save(rows, (*COLUMNS, *further), folder, FILE)
 
 
 def load(metrics_json: Path) -> list[Sample]:
@@ -54,7 +55,9 @@ def load(metrics_json: Path) -> list[Sample]:
 
 def problem(row: Mapping[str, Any]) -> Problem:
     """The problem of a row: of samples, or of an evaluation's rows."""
-    return Problem(row["question"], row["answer"], row["difficulty"], row.get(PREFILL, ""))
+    return Problem(
+        row["question"], row["answer"], row["difficulty"], row.get(PREFILL, ""), row.get(NUMBER, 0)
+    )
 
 
 def of_preferences(rows: Sequence[Preference]) -> list[Sample]:
@@ -90,5 +93,7 @@ def grouped(problems: Sequence[Mapping[str, Any]], completions: Sequence[Any]) -
         }
         if PREFILL in problem:
             row["prefill"] = problem[PREFILL]
+        if NUMBER in problem:
+            row["number"] = problem[NUMBER]
         rows.append(row)
     return rows

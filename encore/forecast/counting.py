@@ -13,7 +13,6 @@ from encore.forecast.model_size import Architecture, Model
 from encore.models import pretrained
 from encore.models.experts import idle, routed
 from encore.recipe.base import present
-from encore.recipe.machine import HubModel
 from encore.recipe.shape import Shape
 
 VOCABULARY = 64  # tokens of a world's alphabet, about
@@ -73,7 +72,7 @@ def _named(model: Model) -> tuple[str, str]:
     """Return the key by which a recipe names a model, and the name; both are empty for a shape."""
     if isinstance(model, Shape):
         return "", ""
-    return ("hub", model.hub) if isinstance(model, HubModel) else ("path", model.path)
+    return model.key, model.name
 
 
 def _configuration(model: Model, place: Path | None) -> Any:

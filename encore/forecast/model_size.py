@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from encore.errors import UserError, nearest
-from encore.recipe.machine import FolderModel, HubModel
+from encore.recipe.machine import Elsewhere, FolderModel, GgufModel, HubModel, WheelModel
 from encore.recipe.shape import Shape
 from encore.runtime import files
 
@@ -25,7 +25,7 @@ Fields = dict[str, Any]
 KNOWN = Path(".snakemake/encore.models.json")  # digest of a configuration, what was asked -> what was found
 
 
-Model = HubModel | FolderModel | Shape  # a recipe's key `model`
+Model = Elsewhere | Shape  # a recipe's key `model`
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,31 @@ def _digest(model: Model, place: Path | None) -> str:
 
 def _place(model: Model) -> Path | None:
     """Return the model's config.json; None of a model from nothing. Raises UserError if it is missing."""
+    if isinstance(model, Shape):
+        return None
     if isinstance(model, FolderModel):
         file = Path(model.path) / "config.json"
         if not file.is_file():
             raise UserError(f"model.path: {model.path}: it has no config.json")
         return file
-    if isinstance(model, Shape):
-        return None
+    if isinstance(model, HubModel):
+        return _of_hub(model)
+    assert isinstance(model, GgufModel | WheelModel)
+    if isinstance(model, WheelModel) and (kept := CONFIGS / f"{_config_name(model)}.json").exists():
+        return kept
+    # imported here: it needs torch; the file is fetched and dequantized, which the run would do as well
+    from encore.models import gguf
+
+    return gguf.folder(model) / "config.json"
+
+
+def _config_name(model: WheelModel) -> str:
+    """Return the name that the configuration of a package's model has among those kept here."""
+    return f"{model.wheel.split('==')[0]}--{PurePosixPath(model.file).stem}"
+
+
+def _of_hub(model: HubModel) -> Path:
+    """Return the config.json of a model of the Hub, of its cache or of those kept here."""
     hub = model.hub
     # imported here: a model in a folder, or from nothing, needs none of it
     from huggingface_hub import try_to_load_from_cache

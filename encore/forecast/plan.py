@@ -12,7 +12,7 @@ from encore.forecast.memory import Memory
 from encore.forecast.model_size import of_model
 from encore.forecast.work import of_node
 from encore.recipe.graph import Graph, Node
-from encore.recipe.machine import HubModel
+from encore.recipe.machine import GgufModel, HubModel, WheelModel
 from encore.recipe.recipe import Recipe
 
 KEYS = ("recipe", "scale", "seeds", "gpus")
@@ -142,7 +142,8 @@ class Plan:
         jobs = [row.estimate.job for row in self.rows]
         models = {one for job in jobs for one in (job.policy, job.reference, job.critic, *job.rewards) if one}
         models |= {judge for job in jobs for judge, _ in job.judges}
-        return sum(2.0 * of_model(one).parameters for one in models if isinstance(one, HubModel))
+        bytes_each = {HubModel: 2, GgufModel: 4, WheelModel: 4}  # what is fetched or dequantized to a cache
+        return sum(float(bytes_each.get(type(one), 0)) * of_model(one).parameters for one in models)
 
     @property
     def fits(self) -> bool:

@@ -19,7 +19,7 @@ from encore.recipe.graph import Graph, Node
 from encore.recipe.kinds import PolicyGradientStage
 from encore.recipe.kinds.stage import Drawing, Stage
 from encore.recipe.kinds.training import TrainingStage
-from encore.recipe.machine import FolderModel, HubModel
+from encore.recipe.machine import Elsewhere
 from encore.recipe.task import WorldTask
 from encore.runtime import health, sentinel
 
@@ -274,6 +274,6 @@ def _few(short: Shortened, done: Made) -> tuple[str, str]:
     return "warn", f"{message}; how many items {', '.join(short.unknown)} has is unknown: not in the hours"
 
 
-def _hub(model: HubModel | FolderModel | None) -> str:
+def _hub(model: Elsewhere | None) -> str:
     """How the command line of an evaluation names a model that no stage has made."""
     return "hub:" + json.dumps(model.said if model else None, sort_keys=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from encore.data import samples
 from encore.data.samples import Sample
 from encore.errors import UserError
 from encore.labels import plackett_luce
@@ -36,8 +37,8 @@ def rewarded(rows: Sequence[Sample], reward: Callable[[Problem, str], float]) ->
     """A world's reward of each completion, with what its prompt has begun of it."""
     scores = []
     for row in rows:
-        problem, begun = Problem(row["question"], row["answer"], row["difficulty"]), row.get("prefill", "")
-        scores.append([float(reward(problem, begun + text)) for text in row["completions"]])
+        problem = samples.problem(row)
+        scores.append([float(reward(problem, problem.begun + text)) for text in row["completions"]])
     return scores
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from encore.data.token_ids import prompt_ids
-from encore.recipe.task import Tool
+from encore.recipe.tool import Tool
 from encore.sampling.decoding import sample
 from encore.sampling.turns import CALLS, TURNS, converse
 

@@ -44,7 +44,7 @@ from encore.objectives import grpo
 from encore.objectives.grpo import Batch, Terms
 from encore.recipe.grpo_args import PpoArgs
 from encore.recipe.loss_types import check_window
-from encore.recipe.task import Tool
+from encore.recipe.tool import Tool
 from encore.rewards.step_rewards import Reader
 from encore.runtime import gpus
 

@@ -25,7 +25,7 @@ from encore.models import pretrained
 from encore.models.lora import product
 from encore.models.quantized import as_stored
 from encore.models.sharded import Weights
-from encore.recipe.machine import FolderModel, HubModel
+from encore.recipe.machine import Elsewhere, FolderModel, GgufModel, HubModel, WheelModel
 from encore.recipe.shape import Shape
 from encore.runtime import gpus, sentinel
 from encore.runtime.files import saving
@@ -57,8 +57,8 @@ def build(shape: Shape, tokenizer: Any, seed: int) -> Any:
     return model
 
 
-def locate(model: HubModel | FolderModel | Path | None, step: int | None = None) -> Source:
-    """Return where a model's weights are: of the Hub, of a folder, or of the stage with this metrics.json.
+def locate(model: Elsewhere | Path | None, step: int | None = None) -> Source:
+    """Return where a model's weights are: those of `model`, or of the stage with this metrics.json.
 
     `step`: of the stage, after which it kept the model asked for; None: its product. Raises UserError where
     there is no model, or where the weights are not those that metrics.json records.
@@ -73,7 +73,11 @@ def locate(model: HubModel | FolderModel | Path | None, step: int | None = None)
         return Source(str(folder), None, sentinel.digest(folder))
     if isinstance(model, HubModel):
         return Source(model.hub, model.revision, f"hub:{model.hub}@{model.revision}")
-    raise UserError("model: this stage has neither an input `policy` nor `model: {hub: …}` or `{path: …}`")
+    if isinstance(model, GgufModel | WheelModel):
+        from encore.models import gguf  # imported here: it takes half a second
+
+        return Source(str(gguf.folder(model)), None, gguf.digest(model))
+    raise UserError("model: this stage has neither an input `policy` nor `model: {hub: …}` or another source")
 
 
 def folder_of(source: Source) -> str:

@@ -27,7 +27,8 @@ def pinned(config: Any) -> Any:
     names = [own.get("world"), own.get("verifier"), own.get("objective"), *rewards]
     if code := {name: own_code.digest(name) for name in names if own_code.is_own(name)}:
         own["code"] = code
-    path = Path(own["file"]) if isinstance(own.get("file"), str) else None
+    is_file = isinstance(own.get("file"), str) and "wheel" not in own  # else it lies in a package
+    path = Path(own["file"]) if is_file else None
     if path is None or not path.is_file():
         return own
     stat = path.stat()
@@ -44,7 +45,9 @@ def unpinned(config: Any) -> Any:
 
 
 def of_model(model: Mapping[str, Any] | None) -> Any:
-    """A model of the Hub as it is named; one in a folder with the digest of all its files."""
+    """A model as it is named; one in a folder or a GGUF file of one's own with the digest of its content."""
+    if model is not None and "gguf" in model and (file := Path(model["gguf"])).is_file():
+        return {**model, "digest": _digest(file, file.stat().st_size, file.stat().st_mtime_ns)}
     if model is None or "path" not in model or not Path(model["path"]).is_dir():
         return model
     files = sorted(file for file in Path(model["path"]).rglob("*") if file.is_file())

@@ -10,7 +10,8 @@ from encore.recipe.form import Chat, Formed, placed
 from encore.recipe.machine import Source
 from encore.recipe.metric_names import AMONG, SELECTORS
 from encore.recipe.sensitivity import OWN
-from encore.recipe.task import JUDGED, Comparisons, DataSet, Questions, Tool, WorldTask
+from encore.recipe.task import JUDGED, Comparisons, DataSet, GymTask, Questions, WorldTask
+from encore.recipe.tool import Tool
 
 SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
 OF_LM_EVAL = ("filter", "metric", "fewshot")
@@ -45,11 +46,14 @@ def _kind(value: Any) -> str:
         is_data_set, is_pair = bool({"hub", "file"} & value.keys()), "chosen" in value
     else:
         is_data_set, is_pair = isinstance(value, DataSet), isinstance(value, Comparisons)
+    if "reasoning_gym" in value if isinstance(value, Mapping) else isinstance(value, GymTask):
+        return "a gym"
     return "a world" if not is_data_set else "pairs" if is_pair else "questions"
 
 
 AskedTask = Annotated[
     Annotated[WorldTask, Tag("a world")]
+    | Annotated[GymTask, Tag("a gym")]
     | Annotated[Questions, Tag("questions")]
     | Annotated[Comparisons, Tag("pairs")],
     Discriminator(_kind),
@@ -202,7 +206,8 @@ class EvalTask(Formed):
         for score in self.score:
             if score in ROLES or score == "judge":
                 continue
-            if world is None or (score != "trace" and score not in world.rewards):
+            stepless = score == "trace" and isinstance(task, GymTask)
+            if world is None or stepless or (score != "trace" and score not in world.rewards):
                 there = f"world {world.name}" if world else "a Hub dataset"
                 yield "score", f"{there} has no {score} score; leave {score} out"
         for part, whole in AMONG.items():

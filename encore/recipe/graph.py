@@ -16,7 +16,7 @@ from encore.recipe.data_sets import of_model, pinned
 from encore.recipe.eval_tasks import ROLES
 from encore.recipe.evals import Evals, Evaluation
 from encore.recipe.kinds.stage import Stage
-from encore.recipe.machine import FolderModel, HubModel, Resources
+from encore.recipe.machine import Elsewhere, Resources
 from encore.recipe.recipe import Recipe
 from encore.recipe.shared import Shared
 from encore.recipe.task import WorldTask
@@ -173,13 +173,13 @@ class Graph:
             self._inputs[node] = {role: self.owner(source) for role, source in self._sources(node).items()}
         return self._inputs[node]
 
-    def model_of(self, node: Node) -> HubModel | FolderModel | None:
-        """The model that a node takes from the Hub or a folder, if any."""
+    def model_of(self, node: Node) -> Elsewhere | None:
+        """The model that a node takes from elsewhere than a stage, if any."""
         stage, role = (node, None) if node.kind == "stage" else self._checkpoint(node)
         if node.kind == "eval" and role is None:
             return None  # the stage's own product
         model = getattr(self.stage(stage), "model", None)
-        return model if isinstance(model, HubModel | FolderModel) else None
+        return model if isinstance(model, Elsewhere) else None
 
     def is_base(self, node: Node) -> bool:
         """Whether an evaluation is of a model that none of the recipe's own stages has made."""

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from encore.errors import Mistakes, UserError
+from encore.errors import Mistakes, UserError, nearest
 from encore.recipe import document, presets
 from encore.recipe.base import IDENTIFIER
 from encore.recipe.checks import claims, dials, stage_ladder
@@ -70,6 +70,26 @@ def own_file(config: Mapping[str, Any]) -> Path | None:
     """The file that `--config recipe=path/to/mine.yaml` names; None where a recipe is named, or none is."""
     path = Path(str(config.get("recipe", "")))
     return path if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 else None
+
+
+def load_named(name: str, scale: str, root: Path = Path(".")) -> tuple[Graph, Recipe, Path | None]:
+    """Return the graph of all recipes, the recipe that a command line names, and its file if it is one's own.
+
+    `name`: of a recipe in recipes/, or the path of one's own file. Raises UserError if the recipe has a
+    mistake, or if there is no such recipe or scale.
+    """
+    own = own_file({"recipe": name})
+    recipes, broken = load_sound(root / "recipes", own)
+    name = own.stem if own else name
+    if name in broken:
+        raise broken[name]
+    if name not in recipes:
+        raise UserError(f'unknown recipe "{name}"{nearest(name, [*recipes])}')
+    recipe = recipes[name]
+    if scale not in recipe.scales:
+        known = nearest(scale, [*recipe.scales])
+        raise UserError(f'{recipe.files.file()}: unknown scale "{scale}"{known}')
+    return Graph(recipes), recipe, own
 
 
 def load_all(folder: str | Path = "recipes", own: Path | None = None) -> dict[str, Recipe]:

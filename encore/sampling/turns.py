@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from encore.errors import UserError
-from encore.recipe.task import Tool
+from encore.recipe.tool import Tool
 from encore.sampling import tools
 
 # contexts, the most tokens, tokens that end a turn beside those that end a completion

@@ -12,7 +12,7 @@ from vllm import SamplingParams
 
 from encore.data.token_ids import prompt_ids
 from encore.errors import UserError, whole
-from encore.recipe.task import Tool
+from encore.recipe.tool import Tool
 from encore.runtime.progress import Report
 from encore.sampling.completion import answered, completed
 from encore.sampling.turns import converse, room

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,8 +14,11 @@ TMPFS = 16 << 20  # bytes
 SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache")
 
 
-def command(environment: Mapping[str, str]) -> list[str]:
-    """Raises UserError where there is no bubblewrap, unless the environment says INSISTS in these words."""
+def command(environment: Mapping[str, str], shown: Sequence[str] = ()) -> list[str]:
+    """The command; `shown`: further folders that are seen, read-only.
+
+    Raises UserError where there is no bubblewrap, unless the environment says INSISTS in these words.
+    """
     if bare(environment):
         return _python()
     if not (found := shutil.which("bwrap", path=environment.get("PATH"))):
@@ -29,7 +32,9 @@ def command(environment: Mapping[str, str]) -> list[str]:
         *("--hostname", "sandbox", "--die-with-parent", "--new-session"),
         *_visible(),
         *("--dev-bind", "/dev/null", "/dev/null"),
-        *("--size", str(TMPFS), "--tmpfs", "/tmp", "--remount-ro", "/", "--chdir", "/tmp", "--"),
+        *("--size", str(TMPFS), "--tmpfs", "/tmp"),
+        *(word for folder in shown for word in ("--ro-bind", folder, folder)),
+        *("--remount-ro", "/", "--chdir", "/tmp", "--"),
         *_python(),
     ]
 

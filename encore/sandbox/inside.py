@@ -1,7 +1,8 @@
 """The process inside the sandbox: runs one program after another, each in a child of its own.
 
 Its source is given to a bare Python with -c, so it imports the standard library alone. A frame is 4 bytes of
-length and that much JSON. First come the settings, answered by "ready"; then a job a frame, {program, calls,
+length and that much JSON. First come the settings, with the libraries that programs may use, answered by
+"ready"; then a job a frame, {program, calls,
 wall}, each answered by {ended, lines, dirty}: `lines` is what the child wrote, a JSON value a call, unread
 here, and `dirty` says that the program left a file, so that this sandbox must not be used again.
 
@@ -19,6 +20,8 @@ import fractions
 import functools
 import gc
 import heapq
+import importlib
+import io
 import itertools
 import json
 import math
@@ -158,11 +161,17 @@ def _run(job, settings, shut):
     os.close(read)
     if ended == "done" and os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL:
         ended = signal.Signals(os.WTERMSIG(status)).name
-    return {"ended": ended, "lines": written.decode(errors="replace"), "dirty": any(os.scandir())}
+    dirty = os.listdir() != settings["files"]
+    return {"ended": ended, "lines": written.decode(errors="replace"), "dirty": dirty}
 
 
 def _serve(source, sink):
     settings = _receive(source)
+    sys.path += settings["folders"]
+    with contextlib.redirect_stdout(io.StringIO()):  # the frames are on stdout
+        for library in settings["libraries"]:
+            importlib.import_module(library)
+    settings["files"] = os.listdir()  # what the libraries have left
     instructions = base64.b64decode(settings["filter"])
     shut = _filter(instructions) if instructions else int
     gc.disable()  # what is shared with the children stays shared

@@ -10,11 +10,13 @@ import os
 import selectors
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Self
 
 from encore.errors import UserError
@@ -23,7 +25,7 @@ from encore.sandbox.seccomp import instructions
 from encore.sandbox.values import Failed, read
 
 GRACE = 3.0  # seconds beyond a program's limit until its sandbox counts as lost
-STARTS_WITHIN = 30.0  # seconds
+STARTS_WITHIN = 60.0  # seconds
 LONGEST_PROGRAM = 1 << 18  # characters
 SHORT = 0.5  # seconds of wall time that a program of many gets at first
 
@@ -66,20 +68,22 @@ class Result:
 class Sandbox:
     """One process of inside.py and what has been read of its answer."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, libraries: Sequence[str] = ()) -> None:
         """Raises UserError if it does not start."""
+        folders = _packages() if libraries else []
         self.home = tempfile.TemporaryDirectory() if bare(os.environ) else None
         self.process = subprocess.Popen(
-            command(os.environ),
+            command(os.environ, folders),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
             cwd=self.home.name if self.home else "/",
-            env={"PYTHONHASHSEED": "0"},  # sets have the same order in every sandbox
+            # sets have the same order in every sandbox; a library starts no threads, which do not fork
+            env={"PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore", "OPENBLAS_NUM_THREADS": "1"},
         )
         self.answer, self.index, self.deadline = b"", -1, time.monotonic() + STARTS_WITHIN
-        self.send(_settings(limits))
+        self.send(_settings(limits) | {"folders": folders, "libraries": [*libraries]})
         with selectors.DefaultSelector() as ready:
             ready.register(self.out, selectors.EVENT_READ)
             while self.received() is None:
@@ -134,10 +138,14 @@ class Sandbox:
 
 
 class Pool:
-    """At most `size` sandboxes, started as needed; a context manager that closes them."""
+    """At most `size` sandboxes, started as needed; a context manager that closes them.
 
-    def __init__(self, size: int, limits: Limits | None = None) -> None:
-        self.size, self.limits = size, limits or Limits()
+    `libraries`: installed modules that programs may import beside the standard library; each sandbox loads
+    them once.
+    """
+
+    def __init__(self, size: int, limits: Limits | None = None, libraries: Sequence[str] = ()) -> None:
+        self.size, self.limits, self.libraries = size, limits or Limits(), libraries
         self.idle: list[Sandbox] = []
 
     def __enter__(self) -> Self:
@@ -220,10 +228,10 @@ class Pool:
         ready: selectors.BaseSelector,
     ) -> None:
         job = {"program": jobs[index].program, "calls": jobs[index].calls, "wall": wall}
-        sandbox = self.idle.pop() if self.idle else Sandbox(self.limits)
+        sandbox = self.idle.pop() if self.idle else Sandbox(self.limits, self.libraries)
         if not sandbox.send(job):  # it was lost while idle
             sandbox.close()
-            sandbox = Sandbox(self.limits)
+            sandbox = Sandbox(self.limits, self.libraries)
             sandbox.send(job)
         sandbox.index, sandbox.answer = index, b""
         sandbox.deadline = time.monotonic() + wall + GRACE
@@ -250,6 +258,12 @@ def run(jobs: Sequence[Job]) -> list[Result]:
 def _own(pid: int) -> Pool:
     """A pool for each process: one forked with a pool must not speak into its parent's pipes."""
     return Pool(os.cpu_count() or 1)
+
+
+def _packages() -> list[str]:
+    """The folders that packages are installed in."""
+    named = [Path(folder) for folder in sys.path if folder]
+    return [str(path) for path in named if path.name in ("site-packages", "dist-packages") and path.is_dir()]
 
 
 def _without_values(ended: str, calls: int) -> Result:

@@ -21,10 +21,13 @@ from encore.worlds.chain import Chain
 from encore.worlds.countdown import Countdown
 from encore.worlds.documents import mix
 from encore.worlds.functions import Functions
+from encore.worlds.gym import LIBRARY
+from encore.worlds.gym import make as make_gym
 from encore.worlds.modular import Modular
 from encore.worlds.preferences import Preferences
 from encore.worlds.products import Products
 from encore.worlds.protocol import Problem, World
+from encore.worlds.readability import MARKS
 from encore.worlds.sort import Sort
 from encore.worlds.text import prompt, text_hash, tokenizer
 
@@ -59,8 +62,11 @@ TEST_SHARE = 8  # one question in this many
 def make(task: Mapping[str, Any]) -> World:
     """The world that a recipe's `task: {world: name, **dials}` describes. Raises UserError for a bad dial.
 
-    `name`: of WORLDS, or `my_module:Class` of one's own.
+    `name`: of WORLDS, or `my_module:Class` of one's own. A task of reasoning-gym has its name in place of it.
     """
+    if LIBRARY in task:
+        gym: Any = make_gym(task)
+        return gym
     name = task.get("world")
     world = _own(name) if own_code.is_own(name) else WORLDS.get(str(name))
     if world is None:
@@ -93,7 +99,9 @@ def split_of(question: str) -> str:
 
     A language that is asked for, as in `English: 3+5=`, does not count: a sum is in one split in both.
     """
-    return "test" if text_hash(question.rpartition(": ")[2]) % TEST_SHARE == 0 else "train"
+    for mark in MARKS.values():
+        question = question.removeprefix(mark)
+    return "test" if text_hash(question) % TEST_SHARE == 0 else "train"
 
 
 def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:

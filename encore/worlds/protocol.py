@@ -13,12 +13,14 @@ class Problem:
     """One item. `answer` is right: a completion that ends in `<answer>{answer}</answer>` verifies.
 
     `begun`: the beginning of a reply that comes with the question, behind the prompt; of few worlds.
+    `number`: that by which the world finds the problem again; 0 if question and answer are all of it.
     """
 
     question: str
     answer: str
     difficulty: int
     begun: str = ""
+    number: int = 0
 
 
 Document = Callable[..., str]  # (world, problem, rng, *, dial=default, ...) -> completion

@@ -24,17 +24,17 @@ def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) ->
     the same, and another seed others. A data set is a published, fixed set: its first rows, for every seed.
     Of a data set of preferences, what was asked, with the best reply as the answer.
     """
-    problems: list[tuple[str, str, int | None, str]]
+    problems: list[tuple[str, str, int | None, str, int]]
     if isinstance(spec, WorldTask):
         drawn = sample(spec.make_world(), items, seed, "test")
-        problems = [(p.question, p.answer, p.difficulty, p.begun) for p in drawn]
+        problems = [(p.question, p.answer, p.difficulty, p.begun, p.number) for p in drawn]
     else:
         found = (
             hub_preferences.answered(spec, items)
             if isinstance(spec, Comparisons)
             else hub.problems(spec, items)
         )
-        problems = [(question, answer, None, "") for question, answer, *_ in found]
+        problems = [(question, answer, None, "", 0) for question, answer, *_ in found]
         if len(problems) < items:
             available = len(problems)
             raise UserError(f"items: {items} asked, but {spec.name} has {available}")
@@ -47,16 +47,17 @@ def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) ->
             "difficulty": difficulty,
             "prompt": form.put(question, begun),
             "prefill": form.prefill + begun,
+            "number": number,
             "spec": checked,
         }
-        for question, answer, difficulty, begun in problems
+        for question, answer, difficulty, begun, number in problems
     ]
     return {"test": Dataset.from_list(rows)}
 
 
 def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, float]:
     """Score one completion of a problem; NaN where nothing verifies the task."""
-    problem = Problem(doc["question"], doc["answer"], doc["difficulty"])
+    problem = Problem(doc["question"], doc["answer"], doc["difficulty"], number=doc["number"])
     verify = _verifier(doc["spec"])
     said = getattr(results[0], "said", results[0])  # what a tool has said answers nothing
     return {"accuracy": float(verify(problem, doc["prefill"] + said)) if verify else nan}

@@ -14,7 +14,7 @@ from analysis.provenance import configuration
 from analysis.provenance.jobs import jobs
 from analysis.verdicts import claims, summary
 from analysis.verdicts.decision import judge_run
-from encore.recipe import looks
+from encore.recipe import load, looks
 from encore.recipe.graph import Graph
 from encore.recipe.looks import Look
 from encore.runtime import files
@@ -76,7 +76,7 @@ def test_the_command_judges_the_seeds_that_the_looks_before_it_left(tmp_path, mo
 
     monkeypatch.setattr(look, "judge_run", judge)
     run = Run(Graph(load_all(root)), "toy_zero", "cpu", ARMS, tuple(range(16)), root)
-    monkeypatch.setattr(command_line, "load_sound", lambda folder, own: (run.graph.recipes, {}))
+    monkeypatch.setattr(load, "load_sound", lambda folder, own: (run.graph.recipes, {}))
     argv = ["--recipe", "toy_zero", "--scale", "cpu", "--seeds"]
 
     def take(seeds: str) -> int:
@@ -140,7 +140,7 @@ def test_the_page_tells_how_to_get_it_again(run, stopped):
 
 
 def test_seeds_auto_reads_the_looks(run, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command_line, "load_sound", lambda folder, own: (run.graph.recipes, {}))
+    monkeypatch.setattr(load, "load_sound", lambda folder, own: (run.graph.recipes, {}))
     monkeypatch.chdir(tmp_path)
     argv = ["--recipe", run.name, "--scale", "cpu", "--seeds", "auto", "--out", "out"]
     seen: list[Run] = []

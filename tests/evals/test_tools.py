@@ -16,7 +16,7 @@ from encore import worlds
 from encore.models.language_model import Source
 from encore.recipe.eval_tasks import EvalTask
 from encore.recipe.machine import Engine
-from encore.recipe.task import Tool
+from encore.recipe.tool import Tool
 from encore.sampling import engine
 from encore.sampling.completion import answered
 from encore.sampling.turns import converse

@@ -6,6 +6,7 @@ from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.kinds.label import REWARDS, LabelStage, check_relabels, check_world
 from encore.recipe.kinds.reward_model import RewardModelStage
 from encore.recipe.kinds.stage import Asking, Stage
+from encore.recipe.task import GymTask
 
 LABELLED = ("samples", "step labels")  # by a world or beforehand
 
@@ -89,6 +90,11 @@ def _check_data(graph: Graph, node: Node) -> None:
             f"needs.data: {key} takes {' or '.join(wanted)}, and stage {source.name} makes {given.made}"
         )
     task = given.task if isinstance(given, Asking) and given.made == "samples" else None
+    if isinstance(task, GymTask) and stage.labels == "steps":
+        raise UserError(
+            f"labels: reasoning-gym, the task of stage {source.name}, verifies answers alone; write labels: "
+            "outcome"
+        )
     if task and task.make_world() is None:
         if stage.labels == "steps":
             raise UserError(

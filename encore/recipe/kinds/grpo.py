@@ -19,7 +19,8 @@ from encore.recipe.kinds.domains import DomainStage
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.recipe.kinds.stage import rule
 from encore.recipe.loss_types import check_window
-from encore.recipe.task import DataSet, Tool, own_mistakes
+from encore.recipe.task import DataSet, own_mistakes
+from encore.recipe.tool import Tool
 
 Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
 

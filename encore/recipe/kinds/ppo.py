@@ -10,7 +10,7 @@ from encore.recipe.grpo_args import PpoArgs
 from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
 from encore.recipe.kinds.stage import rule
 from encore.recipe.mistakes import shown
-from encore.recipe.task import DataSet, WorldTask, refusing
+from encore.recipe.task import DataSet, WorldTask, no_documents, refusing
 
 NO_DATA_SET = "a corpus is written by a world; for documents of the Hub take data"
 OF_WORLD = ("task", "template", "corpus")
@@ -42,7 +42,7 @@ class Ptx(Model):
     # documents in a micro-batch; with global_batch: in an optimizer step
     batch_size: Positive
     # with template and corpus: as in stage pretrain
-    task: Annotated[WorldTask, refusing("a data set", NO_DATA_SET)] | None = None
+    task: Annotated[WorldTask, refusing("a data set", NO_DATA_SET), no_documents] | None = None
     template: str | None = None
     corpus: Corpus | None = None
     data: HubDocuments | None = None

@@ -8,6 +8,7 @@ import pytest
 from analysis import command_line
 from analysis.numbers.run import Run
 from analysis.provenance import configuration
+from encore.recipe import load
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_a_recipe_from_elsewhere_has_a_page(quick, quick_results, plain_page, tm
     own = tmp_path / "toy_zero.yaml"
     own.write_text("# mine alone\n")
     monkeypatch.chdir(quick.root)
-    monkeypatch.setattr(command_line, "load_sound", lambda folder, file: (quick.graph.recipes, {}))
+    monkeypatch.setattr(load, "load_sound", lambda folder, file: (quick.graph.recipes, {}))
     made = []
     argv = ["--recipe", str(own), "--scale", "cpu", "--seeds", "2", "--out", str(tmp_path)]
     assert command_line.main("", lambda run, *_: made.append(run), argv) == 0

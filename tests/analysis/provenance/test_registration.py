@@ -154,6 +154,17 @@ def test_other_seeds_than_the_registered_ones_are_not_registered(here, git):
     assert "registers first_seed 0, not 3" in judged.of_run(moved, ran_at(here, commit)).why[0]
 
 
+def test_another_rule_or_other_looks_than_the_registered_ones_are_not_registered(here, git, monkeypatch):
+    commit = register(here, git)
+    assert judged.of_run(here, ran_at(here, commit)).why[0] == ""
+    with monkeypatch.context() as context:
+        context.setattr(judged, "RULE", registration.RULE + 1)
+        now = f"registers rule {registration.RULE}, not {registration.RULE + 1}"
+        assert now in judged.of_run(here, ran_at(here, commit)).why[0]
+    monkeypatch.setattr(judged, "LOOKS", (4, 8))
+    assert "registers looks 8, 16, 32, not 4, 8" in judged.of_run(here, ran_at(here, commit)).why[0]
+
+
 def test_a_record_keeps_what_git_said(here, git, tmp_path):
     """Without git a record's claims are registered as they were, and not what was changed after it."""
     commit, out = register(here, git), tmp_path / "record"

@@ -57,8 +57,8 @@ def test_a_recipe_is_registered_and_stays_a_recipe(here):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["r1_zeo"], 'no recipe "r1_zeo"; did you mean "r1_zero"?'),
-        (["r1_zero", "--scale", "gpuu"], 'scales: no scale gpuu; did you mean "gpu"?'),
+        (["r1_zeo"], 'unknown recipe "r1_zeo"; did you mean "r1_zero"?'),
+        (["r1_zero", "--scale", "gpuu"], 'unknown scale "gpuu"; did you mean "gpu"?'),
         (["tiny_lm"], "claims: none of scale cpu that could be registered"),
     ],
 )

