@@ -22,6 +22,7 @@ from encore.data import forms
 from encore.errors import UserError, first_line, known
 from encore.recipe import lm_eval_tasks
 from encore.recipe.eval_tasks import SAMPLING, EvalTask
+from encore.runtime import hub_errors
 
 FEWSHOT_SEED = 1234  # lm-eval's default
 OURS = "problems"  # evals/tasks/problems.yaml: the problems of a recipe's `task`
@@ -83,8 +84,9 @@ def _loaded(task: EvalTask, seed: int, folder: Path, lm: Any, where: str) -> Any
         return manager.load([name])["tasks"][name]
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
-    except (OSError, ValueError) as error:
-        raise UserError(f"{where}: cannot load its data: {first_line(error)}") from error
+    except hub_errors.ERRORS as error:
+        wanted = hub_errors.Wanted("data set", f"the data set of {name}")
+        raise UserError(f"{where}: cannot load its data: {hub_errors.explain(error, wanted)}") from error
     except (ImportError, AssertionError) as error:  # a task imports what it scores by
         reason = f"{first_line(error)}; pip install -e '.[benchmarks]'"
         raise UserError(f"{where}.lm_eval: {name} needs more packages: {reason}") from error

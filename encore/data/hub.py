@@ -4,13 +4,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from datasets import load_dataset
+from datasets import load_dataset, load_dataset_builder
 from datasets.exceptions import DatasetGenerationError
+from datasets.packaged_modules.cache.cache import Cache
+from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub.errors import RemoteEntryNotFoundError
 
 from encore.data import columns
 from encore.errors import UserError, first_line, nearest
 from encore.recipe.base import present
 from encore.recipe.task import DataSet, Questions
+from encore.runtime import hub_errors
 from encore.runtime.digests import of_file
 from encore.worlds.expressions import reach
 from encore.worlds.final_answer import reference
@@ -77,15 +81,57 @@ def load(task: DataSet, keys: Sequence[str]) -> Any:
 
 
 def _of_hub(task: DataSet) -> Any:
-    local = Path(present(task.hub)).is_dir()
+    name = present(task.hub)
+    failing = f"task.hub: cannot load {name}"
+    builder = _local(task, failing) if Path(name).is_dir() else _at_revision(task, failing)
     try:
-        return load_dataset(
-            present(task.hub), task.subset, revision=None if local else task.revision, split=task.split
-        )
+        return builder.as_dataset(split=task.split)
     except (OSError, ValueError) as error:
-        raise UserError(
-            f"task.hub: cannot load {task.hub}: {first_line(error.__cause__ or error)}"
-        ) from error
+        raise UserError(f"{failing}: {first_line(error)}") from error
+
+
+def _local(task: DataSet, failing: str) -> Any:
+    """Return the builder of a folder's rows, prepared. Raises UserError, which begins with `failing`."""
+    try:
+        builder = load_dataset_builder(present(task.hub), task.subset)
+        builder.download_and_prepare()
+        return builder
+    except (OSError, ValueError, DatasetGenerationError) as error:
+        raise UserError(f"{failing}: {first_line(error.__cause__ or error)}") from error
+
+
+def _at_revision(task: DataSet, failing: str) -> Any:
+    """Return the builder of the rows at the task's revision, from the cache if the Hub does not answer.
+
+    Raises UserError, which begins with `failing`, where the revision is neither in the cache nor to be had.
+    """
+    name, revision = present(task.hub), task.revision
+    try:
+        builder = load_dataset_builder(name, task.subset, revision=revision)
+        if builder.hash != revision:  # without the Hub, `datasets` takes the newest revision of its cache
+            config = task.subset or builder.config.name
+            builder = Cache(repo_id=name, config_name=config, version="0.0.0", hash=revision)
+        builder.download_and_prepare()
+        return builder
+    except (*hub_errors.ERRORS, DatasetGenerationError) as error:
+        arguments = ", ".join(repr(argument) for argument in (name, task.subset) if argument)
+        fetch = f"from datasets import load_dataset; load_dataset({arguments}, revision={revision!r})"
+        wanted = hub_errors.Wanted("data set", name, revision, f'python -c "{fetch}"')
+        raise UserError(f"{failing}: {hub_errors.explain(_first_cause(error, wanted), wanted)}") from error
+
+
+def _first_cause(error: Exception, wanted: hub_errors.Wanted) -> Exception:
+    """Return the Hub's error behind one of `datasets`, which drops it: by asking the Hub again."""
+    if hub_errors.is_of_hub(error):
+        return error
+    try:
+        HfApi().dataset_info(wanted.name, revision=wanted.revision)
+        hf_hub_download(wanted.name, "README.md", repo_type="dataset", revision=wanted.revision)
+    except RemoteEntryNotFoundError:
+        return error  # a data set needs no README.md
+    except hub_errors.ERRORS as cause:
+        return cause
+    return error
 
 
 def _of_file(task: DataSet, path: Path) -> Any:

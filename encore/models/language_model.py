@@ -27,7 +27,7 @@ from encore.models.quantized import as_stored
 from encore.models.sharded import Weights
 from encore.recipe.machine import Elsewhere, FolderModel, GgufModel, HubModel, WheelModel
 from encore.recipe.shape import Shape
-from encore.runtime import gpus, sentinel
+from encore.runtime import gpus, hub_errors, sentinel
 from encore.runtime.files import saving
 
 FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja"]  # no pickles, no code
@@ -84,11 +84,18 @@ def folder_of(source: Source) -> str:
     """A local folder with the files of `source`: its own, or a download of its Hub revision.
 
     Not a Hub name, because TRL loads the reference model from where the policy was loaded, and would take the
-    newest revision of a name.
+    newest revision of a name. Raises UserError where the revision is neither in the cache nor to be had.
     """
     if source.revision is None:
         return source.place
-    return snapshot_download(source.place, revision=source.revision, allow_patterns=FILES)
+    fetch = f"hf download {source.place} --revision {source.revision}"
+    try:
+        return snapshot_download(source.place, revision=source.revision, allow_patterns=FILES)
+    except hub_errors.ERRORS as error:
+        wanted = hub_errors.Wanted("model", source.place, source.revision, fetch)
+        raise UserError(
+            f"model.hub: cannot fetch {source.place}: {hub_errors.explain(error, wanted)}"
+        ) from error
 
 
 def load_tokenizer(source: Source) -> Any:

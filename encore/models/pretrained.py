@@ -9,7 +9,8 @@ from typing import Any
 
 from transformers import AutoConfig, AutoTokenizer
 
-from encore.errors import UserError, first_line
+from encore.errors import UserError
+from encore.runtime import hub_errors
 
 ASKS = "trust_remote_code"  # in what transformers says of a folder whose own code it would have to run
 
@@ -36,8 +37,8 @@ def configuration(place: str | Path, failing: str) -> Any:
 def _load(kind: Any, place: str | Path, failing: str, **options: Any) -> Any:
     try:
         return kind.from_pretrained(place, **options, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        why = first_line(error)
+    except hub_errors.ERRORS as error:
+        why = hub_errors.explain(error, hub_errors.Wanted("model", str(place)))
         if ASKS in str(error):
             why = "it brings Python code of its own (auto_map), which is never run; take a model without"
         raise UserError(f"{failing}: {why}") from error
