@@ -110,7 +110,10 @@ def _at_revision(task: DataSet, failing: str) -> Any:
         builder = load_dataset_builder(name, task.subset, revision=revision)
         if builder.hash != revision:  # without the Hub, `datasets` takes the newest revision of its cache
             config = task.subset or builder.config.name
-            builder = Cache(repo_id=name, config_name=config, version="0.0.0", hash=revision)
+            short = name.rpartition("/")[2]
+            builder = Cache(
+                repo_id=name, dataset_name=short, config_name=config, version="0.0.0", hash=revision
+            )
         builder.download_and_prepare()
         return builder
     except (*hub_errors.ERRORS, DatasetGenerationError) as error:
