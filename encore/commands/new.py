@@ -6,6 +6,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from encore import own_code
+from encore.commands import starts
 from encore.commands.models import named
 from encore.errors import UserError
 from encore.recipe.checks.capacity import rows
@@ -51,8 +52,9 @@ def write(name: str, wanted: Wanted) -> Path:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    start = starts.of_model(model) if model else None
     text = words.get_template("recipe.yaml.jinja").render(
-        asdict(wanted) | {"name": file.stem, "model": model.model_dump() if model else None, "rows": there}
+        asdict(wanted) | {"name": file.stem, "start": start, "rows": there}
     )
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")

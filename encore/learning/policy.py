@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from trl.models.utils import disable_gradient_checkpointing
 
+from encore.learning import shared_prompts
 from encore.learning.minibatch import Minibatch, Tokens
 from encore.learning.reference import Reference
 from encore.learning.samplers import Sampled
@@ -39,8 +40,12 @@ class LogProbs(NamedTuple):
 class Policy:
     """The model that a trainer of TRL's trains, and its reference."""
 
-    def __init__(self, trainer: Any, reference: Reference | None, in_rewards: bool):
-        """`reference`: None without KL. `in_rewards`: whether the KL is in the rewards, not in the loss."""
+    def __init__(self, trainer: Any, reference: Reference | None, in_rewards: bool, share_prompts: bool):
+        """`reference`: None without KL. `in_rewards`: whether the KL is in the rewards, not in the loss.
+
+        `share_prompts`: read a prompt once for all its completions.
+        """
+        self.share_prompts = share_prompts
         self.trainer, self.reference, self.in_rewards = trainer, reference, in_rewards
         args = trainer.args
         self.corrects = args.use_vllm and args.vllm_importance_sampling_correction
@@ -124,7 +129,10 @@ class Policy:
                     compute_aux_loss=with_balance,
                 )
             )
-        return without_padding(model, tokens, rows, with_entropy, self.trainer.accelerator)
+        accelerator = self.trainer.accelerator
+        if self.share_prompts:
+            return LogProbs(*shared_prompts.logps(model, tokens, rows, with_entropy, accelerator))
+        return without_padding(model, tokens, rows, with_entropy, accelerator)
 
     def as_rectangle(self, logps: list[list[float]], width: int) -> Tensor:
         """Return the sampler's log-probabilities in the precision of the policy, (B, width), 0 at padding."""

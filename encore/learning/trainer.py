@@ -62,6 +62,7 @@ class Method:
 
     rollouts: Options = field(default_factory=Options)
     lean: bool = False  # our decoder samples
+    share_prompts: bool = False  # a prompt is read once for all its completions
     tool: Tool | None = None
     max_rounds: int | None = None  # of dynamic sampling; None without
     advantage: str | None = None  # a name of `estimators.of_stage`; None: TRL's
@@ -189,7 +190,7 @@ def _assembled(trainer: Any, method: Method) -> Parts:
         reference = beside(method.reference, trainer)
         if reference.model is not None and args.sync_ref_model:
             trainer.add_callback(SyncRefModelCallback(reference.model, trainer.accelerator))
-    policy = Policy(trainer, reference, in_rewards=of_critic)
+    policy = Policy(trainer, reference, in_rewards=of_critic, share_prompts=method.share_prompts)
     extra_losses: list[ExtraLoss] = []
     kept: dict[str, Part] = {"measures": measures}
     estimator: estimators.Estimator

@@ -3,11 +3,12 @@
 With a small model most of a decoding step of `generate` is bookkeeping, and a batch runs as long as its
 longest row. Here a step is a few matrix products, a prompt is read once for all its completions, and rows
 that have ended leave the batch. The log-probabilities of the drawn tokens are returned too, which saves a
-forward pass for the old ones. Supports Qwen3's architectures (arXiv 2505.09388 §2), dense and sparse, only; a
-test compares them with transformers.
+forward pass for the old ones. Knows the architectures of Llama, Qwen2 and Qwen3 (arXiv 2505.09388 §2), the
+latter dense and sparse; a test compares them with transformers.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,44 +23,63 @@ CROWDED = 0.8  # once a smaller share of the rows goes on, the others are droppe
 # of each layer: keys and values (rows, heads, time, head_dim)
 Cache = list[tuple[torch.Tensor, torch.Tensor]]
 Mlp = Callable[[torch.Tensor], torch.Tensor]  # (rows, width) -> the same
+KNOWN = ("llama", "qwen2", "qwen3", "qwen3_moe")  # model_type of a configuration
+BY_LENGTH = ("dynamic", "longrope")  # rotary positions whose angles depend on the length of the row
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The weights of a layer; matrices that read one input are joined."""
+
+    norm: torch.Tensor  # (width,)
+    qkv: torch.Tensor  # (heads * head_dim, width), of queries, keys and values in turn
+    bias: torch.Tensor | None  # (heads * head_dim,); Qwen2's alone
+    qk_norm: torch.Tensor | None  # (heads, head_dim), of queries and keys; Qwen3's alone
+    out: torch.Tensor  # (width, heads * head_dim)
+    mlp_norm: torch.Tensor  # (width,)
+    mlp: Mlp
 
 
 class Decoder:
-    """Decoding steps of a Qwen3 policy, with its present weights.
+    """Decoding steps of a policy of a known architecture, with its present weights.
 
     Raises UserError for another model, and for one whose weights are spread over processes.
     """
 
-    def __init__(self, model: Any):
+    def __init__(self, model: Any, time: int):
+        """`time`: the most tokens of a row, prompt and completion."""
         if is_sharded(model):
             raise UserError("sampler: lean reads whole weights, and these are sharded; remove it")
         config = model.config
-        known = config.model_type in ("qwen3", "qwen3_moe")
-        if not known or config.attention_bias or config.use_sliding_window:
-            raise UserError(f"sampler: lean knows Qwen3 models alone, not {config.model_type}; remove it")
+        _check(config)
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
-        self.head_dim, self.eps = config.head_dim, config.rms_norm_eps
+        self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
+        self.eps = config.rms_norm_eps
         with torch.no_grad():
             self.embedding, self.head = model.model.embed_tokens.weight, model.lm_head.weight
             self.norm = model.model.norm.weight
             self.layers = [self.weights(layer) for layer in model.model.layers]
-            places = torch.arange(config.max_position_embeddings, device=self.embedding.device)[None]
+            places = torch.arange(time, device=self.embedding.device)[None]
             cos, sin = model.model.rotary_emb(self.embedding[:1, None], places)  # (1, time, head_dim)
         half = self.head_dim // 2
         # rotate_half(x) * sin is x rolled by a half, times sin with its first half negative
         self.cos, self.sin = cos[0], torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
 
-    def weights(self, layer: Any) -> tuple[Any, ...]:
-        """A layer's weights and its MLP; matrices that read one input are joined, and the norms of heads."""
+    def weights(self, layer: Any) -> Layer:
+        """Return the weights of a layer of transformers' model."""
         attention = layer.self_attn
-        norms = [attention.q_norm.weight] * self.heads + [attention.k_norm.weight] * self.kv_heads
-        return (
-            layer.input_layernorm.weight,
-            torch.cat([attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight]),
-            torch.stack(norms),  # (heads, head_dim)
-            attention.o_proj.weight,
-            layer.post_attention_layernorm.weight,
-            _dense(layer.mlp) if hasattr(layer.mlp, "gate_proj") else _sparse(layer.mlp),
+        read = (attention.q_proj, attention.k_proj, attention.v_proj)
+        norms = []
+        if hasattr(attention, "q_norm"):
+            norms = [attention.q_norm.weight] * self.heads + [attention.k_norm.weight] * self.kv_heads
+        return Layer(
+            norm=layer.input_layernorm.weight,
+            qkv=torch.cat([linear.weight for linear in read]),
+            bias=None if read[0].bias is None else torch.cat([linear.bias for linear in read]),
+            qk_norm=torch.stack(norms) if norms else None,
+            out=attention.o_proj.weight,
+            mlp_norm=layer.post_attention_layernorm.weight,
+            mlp=_dense(layer.mlp) if hasattr(layer.mlp, "gate_proj") else _sparse(layer.mlp),
         )
 
     def empty(self, rows: int, time: int) -> Cache:
@@ -77,10 +97,12 @@ class Decoder:
         queries = self.heads + self.kv_heads
         cos, sin = self.cos[places, None], self.sin[places, None]  # (rows, 1, head_dim)
         hidden = self.embedding[ids]  # (rows, width)
-        for weights, (keys, values) in zip(self.layers, cache, strict=True):
-            norm, qkv, qk_norm, out, mlp_norm, mlp = weights
-            heads = functional.linear(self.normed(hidden, norm), qkv).view(rows, -1, self.head_dim)
-            turned = functional.rms_norm(heads[:, :queries], (self.head_dim,), None, self.eps) * qk_norm
+        for layer, (keys, values) in zip(self.layers, cache, strict=True):
+            joined = functional.linear(self.normed(hidden, layer.norm), layer.qkv, layer.bias)
+            heads = joined.view(rows, -1, self.head_dim)
+            turned = heads[:, :queries]
+            if layer.qk_norm is not None:
+                turned = functional.rms_norm(turned, (self.head_dim,), None, self.eps) * layer.qk_norm
             turned = turned * cos + turned.roll(self.head_dim // 2, dims=-1) * sin
             keys[:, :, slot], values[:, :, slot] = turned[:, self.heads :], heads[:, queries:]
             attended = functional.scaled_dot_product_attention(
@@ -90,8 +112,8 @@ class Decoder:
                 attn_mask=bias[..., : slot + 1],
                 enable_gqa=self.heads != self.kv_heads,
             )
-            hidden = hidden + functional.linear(attended.reshape(rows, -1), out)
-            hidden = hidden + mlp(self.normed(hidden, mlp_norm))
+            hidden = hidden + functional.linear(attended.reshape(rows, -1), layer.out)
+            hidden = hidden + layer.mlp(self.normed(hidden, layer.mlp_norm))
         return hidden
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -100,6 +122,22 @@ class Decoder:
 
     def normed(self, values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return functional.rms_norm(values, weight.shape, weight, self.eps)
+
+
+def _check(config: Any) -> None:
+    """Raise UserError unless the decoder computes what a model of this configuration does."""
+    rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
+    odd = {
+        "attention_bias": getattr(config, "attention_bias", False),
+        "mlp_bias": getattr(config, "mlp_bias", False),
+        "use_sliding_window": getattr(config, "use_sliding_window", False),
+        f"rope_type {rope}": rope in BY_LENGTH,
+    }
+    kind = config.model_type
+    if kind not in KNOWN:
+        raise UserError(f"sampler: lean knows models of {', '.join(KNOWN)} alone, not {kind}; remove it")
+    if parts := [name for name, has in odd.items() if has]:
+        raise UserError(f"sampler: lean knows no {kind} with {', '.join(parts)}; remove it")
 
 
 def _dense(mlp: Any) -> Mlp:
@@ -150,10 +188,10 @@ def sample(
     It ends with a token of `ends`, or with its `cap`-th. Draws from softmax(logits / `temperature`); at
     temperature 0 takes the likeliest token.
     """
-    decoder = Decoder(model)
-    device = decoder.embedding.device
     distinct = list(dict.fromkeys(map(tuple, prompts)))
     width, rows = max(map(len, distinct)), len(prompts)
+    decoder = Decoder(model, width + cap)
+    device = decoder.embedding.device
     starts = torch.tensor([width - len(prompt) for prompt in distinct], device=device)
     ids = torch.tensor([[0] * (width - len(prompt)) + [*prompt] for prompt in distinct], device=device)
     padded = torch.arange(width + cap, device=device) < starts[:, None]  # (distinct, time)

@@ -9,7 +9,7 @@ from encore.sampling.hf import HuggingFaceSampler, Options
 
 
 class LeanSampler(HuggingFaceSampler):
-    """Draws from the full distribution, or greedily, up to the end-of-sequence token; Qwen3 models only."""
+    """Draws from the full distribution, or greedily, up to the end-of-sequence token."""
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options: Options = dict(normalize_gen_kwargs(requests[0].args[1]))

@@ -96,6 +96,7 @@ def _method(stage: GrpoStage, ready: setup.Setup, log: CompletionsLog | None) ->
             learn_results=stage.learn_results,
         ),
         lean=stage.sampler == "lean",
+        share_prompts=stage.share_prompts,
         tool=stage.tool,
         max_rounds=stage.dynamic_sampling.max_rounds if stage.dynamic_sampling else None,
         advantage=stage.advantage,

@@ -88,6 +88,9 @@ class GrpoStage(DomainStage):
     importance_ratio: Literal["none", "sequence_token"] | None = None
     # my_module:loss, a function of one's own in place of loss_type and of every ratio; docs/own.md
     objective: str | None = None
+    # a prompt is read once for all of its completions that lie in one micro-batch: much less work where
+    # answers are short; equal but for rounding: encore/learning/shared_prompts.py
+    share_prompts: bool = False
     dynamic_sampling: MixedGroups | None = None
     # standard deviation in nats of noise on old log-probabilities, as if the sampler differed from the policy
     old_logp_noise: NotNegative = 0.0
@@ -103,6 +106,13 @@ class GrpoStage(DomainStage):
         if self.caps is None:
             return super().caps_by_step
         return dict(sorted((int(step), cap) for step, cap in self.caps.items()))
+
+    @rule
+    def _shared_prompts(self) -> Iterator[Mistake]:
+        """Yield several GPUs, whose processes must call the model equally often."""
+        if self.share_prompts and self.resources.gpu > 1:
+            words = f"not on several GPUs, and resources.gpu is {self.resources.gpu}; remove one of them"
+            yield "share_prompts", words
 
     @rule
     def _reward_model(self) -> Iterator[Mistake]:

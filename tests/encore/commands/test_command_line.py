@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import true_tokenizers
 import typed
 import yaml
 from papers import RECIPES
@@ -142,6 +143,31 @@ def demo_result(here):
     path = here / "results/tiny_lm/cpu/base-recipe/seed0/pretrain/metrics.json"
     path.parent.mkdir(parents=True)
     path.write_text("{}")
+
+
+@pytest.mark.parametrize(
+    ("model", "form", "rate"),
+    [
+        (f"Qwen/Qwen2.5-0.5B-Instruct@{'a' * 40}", "chat", 2e-6),
+        (f"Qwen/Qwen2.5-7B@{'a' * 40}", "template", 1e-6),
+        (f"nobody/unknown-chat@{'a' * 40}", "chat", 5e-6),
+    ],
+)
+def test_a_new_recipe_asks_a_model_as_its_kind_and_trains_it_as_its_size(here, model, form, rate):
+    encore("new", "mine", "--model", model)
+    recipe = yaml.safe_load(Path("mine.yaml").read_text())
+    stage, task = recipe["stages"]["grpo"], recipe["evals"]["tasks"]["heldout"]
+    assert {"chat", "template"} & stage.keys() == {form}
+    assert task[form] == stage[form]
+    assert stage["args"]["learning_rate"] == rate
+    rollout = stage["args"]["per_device_train_batch_size"] * stage["args"]["steps_per_generation"]
+    assert rollout % stage["args"]["num_generations"] == 0
+
+
+def test_a_new_recipe_reads_from_a_folder_whether_its_model_chats(here, tmp_path):
+    checkpoint = true_tokenizers.checkpoint("chatml", tmp_path / "chatting")
+    encore("new", "mine", "--model", json.loads(checkpoint.read_text())["model"])
+    assert "chat" in yaml.safe_load(Path("mine.yaml").read_text())["stages"]["grpo"]
 
 
 def test_models_are_named(here, checkpoint):

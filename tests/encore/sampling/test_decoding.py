@@ -11,8 +11,12 @@ import torch
 from scipy.stats import chi2
 from torch.nn import functional
 from transformers import (
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
     Qwen3MoeConfig,
@@ -28,16 +32,23 @@ PROMPTS = [[5, 6, 7], [8], [5, 6, 7], [9, 10, 11, 12, 5], [8], [5, 6, 7]]
 END = 1
 
 
-def model(seed: int = 0, **options: Any) -> Any:
+ARCHITECTURES = {
+    "llama": (LlamaForCausalLM, LlamaConfig),
+    "qwen2": (Qwen2ForCausalLM, Qwen2Config),
+    "qwen3": (Qwen3ForCausalLM, Qwen3Config),
+    "qwen3_moe": (Qwen3MoeForCausalLM, Qwen3MoeConfig),
+}
+
+
+def model(seed: int = 0, kind: str = "qwen3", **options: Any) -> Any:
     size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "head_dim": 16}
     config = {"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 13, **size, **options}
     torch.manual_seed(seed)
-    sparse = "num_experts" in config
-    made, shape = (Qwen3MoeForCausalLM, Qwen3MoeConfig) if sparse else (Qwen3ForCausalLM, Qwen3Config)
+    made, shape = ARCHITECTURES[kind]
     built: Any = made(
         shape(max_position_embeddings=64, pad_token_id=0, eos_token_id=END, bos_token_id=2, **config)
     )
-    if sparse:
+    if kind == "qwen3_moe":
         built.set_experts_implementation("eager")  # the default one knows no float64
     with torch.no_grad():  # norms away from 1, a distribution away from uniform
         for parameter in built.parameters():
@@ -51,7 +62,16 @@ def log_probs(built: Any, prompt: list[int], completion: list[int], temperature:
     return logits.log_softmax(-1).gather(1, torch.tensor(completion)[:, None])[:, 0]
 
 
-SPARSE = {"num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
+SPARSE = {"kind": "qwen3_moe", "num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
+
+LLAMA_3 = {
+    "rope_type": "llama3",
+    "rope_theta": 500_000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
 
 
 @pytest.mark.parametrize(
@@ -62,6 +82,9 @@ SPARSE = {"num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 2
         {"tie_word_embeddings": True},
         SPARSE | {"norm_topk_prob": True},
         SPARSE | {"norm_topk_prob": False},
+        {"kind": "llama", "head_dim": 8},
+        {"kind": "llama", "rope_parameters": LLAMA_3, "tie_word_embeddings": True},
+        {"kind": "qwen2", "head_dim": 8},
     ],
     ids=str,
 )
@@ -129,18 +152,18 @@ class PlainDecoder(Decoder):
     def step(self, ids, places, slot, cache, bias):
         rows, queries = len(ids), self.heads + self.kv_heads
         hidden = self.embedding[ids]
-        for weights, (keys, values) in zip(self.layers, cache, strict=True):
-            norm, qkv, qk_norm, out, mlp_norm, mlp = weights
-            heads = functional.linear(self.normed(hidden, norm), qkv).view(rows, -1, self.head_dim)
-            query = self.turned(heads[:, : self.heads], qk_norm[0], places)
-            keys[:, :, slot] = self.turned(heads[:, self.heads : queries], qk_norm[-1], places)
+        for layer, (keys, values) in zip(self.layers, cache, strict=True):
+            normed = self.normed(hidden, layer.norm)
+            heads = functional.linear(normed, layer.qkv).view(rows, -1, self.head_dim)
+            query = self.turned(heads[:, : self.heads], layer.qk_norm[0], places)
+            keys[:, :, slot] = self.turned(heads[:, self.heads : queries], layer.qk_norm[-1], places)
             values[:, :, slot] = heads[:, queries:]
             seen = (part[:, :, : slot + 1] for part in (keys, values))
             attended = functional.scaled_dot_product_attention(
                 query[:, :, None], *seen, attn_mask=bias[..., : slot + 1], enable_gqa=True
             )
-            hidden = hidden + functional.linear(attended.reshape(rows, -1), out)
-            hidden = hidden + mlp(self.normed(hidden, mlp_norm))
+            hidden = hidden + functional.linear(attended.reshape(rows, -1), layer.out)
+            hidden = hidden + layer.mlp(self.normed(hidden, layer.mlp_norm))
         return hidden
 
     def turned(self, heads, weight, places):
@@ -179,9 +202,27 @@ def test_no_column_is_read_before_it_is_written(monkeypatch):
 
 
 def test_another_architecture_is_refused():
-    config = LlamaConfig(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1)
-    with pytest.raises(UserError, match="knows Qwen3 models alone, not llama; remove it"):
-        Decoder(LlamaForCausalLM(config))
+    config = GPTNeoXConfig(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1)
+    words = "knows models of llama, qwen2, qwen3, qwen3_moe alone, not gpt_neox; remove it"
+    with pytest.raises(UserError, match=words):
+        Decoder(GPTNeoXForCausalLM(config), 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"kind": "llama", "mlp_bias": True}, "mlp_bias"),
+        ({"kind": "llama", "attention_bias": True}, "attention_bias"),
+        ({"kind": "qwen2", "use_sliding_window": True, "max_window_layers": 1}, "use_sliding_window"),
+        (
+            {"kind": "llama", "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}},
+            "rope_type dynamic",
+        ),
+    ],
+)
+def test_what_the_decoder_would_compute_otherwise_is_refused(options, part):
+    with pytest.raises(UserError, match=f"lean knows no {options['kind']} with {part}; remove it"):
+        sample(model(**options), PROMPTS, 4, 1.0, [END])
 
 
 def in_mid_rollout() -> None:

@@ -1,0 +1,67 @@
+"""What a new recipe needs to know of the model that it starts from: whether it chats, and how large it is."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from encore.errors import UserError
+from encore.forecast import model_size
+from encore.recipe.machine import Elsewhere, FolderModel, GgufModel, HubModel
+
+TEMPLATES = ("chat_template.jinja", "tokenizer_config.json")  # the files that a chat template stands in
+CHATS = re.compile(r"instruct|chat|(?<![a-z])it(?![a-z])", re.IGNORECASE)  # in the name of a model
+REAL = 20e6  # parameters from which a model is no toy
+# parameters up to which -> a rate to begin with, of GRPO on all weights; 1e-6 is DAPO's of 32B (arXiv
+# 2503.14476 §4.1) and Dr. GRPO's of 1.5B and 7B; smaller models take larger rates
+RATES = {REAL: 1.0e-4, 300e6: 5.0e-6, 1e9: 2.0e-6, float("inf"): 1.0e-6}
+
+
+@dataclass(frozen=True)
+class Start:
+    """The model that a new recipe starts from."""
+
+    model: Mapping[str, str]  # the recipe's key `model`
+    chats: bool  # whether its tokenizer has a chat template
+    parameters: int | None  # None if nothing here tells
+
+    @property
+    def is_toy(self) -> bool:
+        """Whether the model is as small as those that the suite makes."""
+        return self.parameters is not None and self.parameters < REAL
+
+    @property
+    def rate(self) -> str:
+        """The learning rate of GRPO, as YAML has it."""
+        size = REAL if self.parameters is None else self.parameters
+        rate = next(rate for most, rate in RATES.items() if size < most)
+        return f"{rate:.1e}".replace("e-0", "e-")
+
+
+def of_model(model: Elsewhere) -> Start:
+    """Return what a recipe that starts from a model needs to know of it."""
+    try:
+        parameters = model_size.of_model(model).parameters
+    except UserError:  # a model of the Hub whose configuration is not here
+        if not isinstance(model, HubModel):
+            raise
+        parameters = None
+    return Start(model.model_dump(), _chats(model), parameters)
+
+
+def _chats(model: Elsewhere) -> bool:
+    """Return whether a model has a chat template: by its files, or by its name if they are not here."""
+    if isinstance(model, GgufModel):
+        from gguf import GGUFReader  # imported here: it takes half a second
+
+        return "tokenizer.chat_template" in GGUFReader(model.gguf).fields
+    if isinstance(model, FolderModel):
+        return any(_has_template(Path(model.path) / name) for name in TEMPLATES)
+    return bool(CHATS.search(model.name))
+
+
+def _has_template(file: Path) -> bool:
+    """Return whether a file of a model's folder has a chat template."""
+    if not file.is_file():
+        return False
+    return file.suffix == ".jinja" or '"chat_template"' in file.read_text(encoding="utf-8", errors="replace")
