@@ -1,4 +1,4 @@
-"""What a new recipe needs to know of the model that it starts from: whether it chats, and how large it is."""
+"""The model that a new recipe starts from: whether it has a chat template, and how large it is."""
 
 import re
 from collections.abc import Mapping

@@ -75,14 +75,13 @@ def grouped(tokens: Tokens) -> Groups:
         columns.append(len(ids[row]))
         ids[row] += [prompt[-1], *completion[:length]]
         places[row] += range(last, last + length + 1)
-        parts[row] += [max([PROMPT, *parts[row]]) + 1] * (length + 1)
+        parts[row] += [(parts[row] or [PROMPT])[-1] + 1] * (length + 1)
     width = max(2, *map(len, ids))  # one token alone has no log-probability
+    device = tokens.completion_ids.device
 
     def rectangle(values: list[list[int]], fill: int) -> Tensor:
-        padded = [row + [fill] * (width - len(row)) for row in values]
-        return torch.tensor(padded, device=tokens.completion_ids.device)
+        return torch.tensor([row + [fill] * (width - len(row)) for row in values], device=device)
 
-    device = tokens.completion_ids.device
     return Groups(
         rectangle(ids, 0),
         rectangle(places, 0),

