@@ -22,6 +22,7 @@ class Generation:
     longest_prompt: int = 512
     longest: int = 0  # the cap at its highest; 0: as `cap`
     sleeps: bool = False  # the engine gives its memory back while the trainer works
+    shared: float = 1.0  # completions for which a prompt is read once
 
     @property
     def full(self) -> int:

@@ -11,12 +11,13 @@ from functools import cache
 from statistics import fmean
 
 from encore import worlds
+from encore.errors import UserError
 from encore.forecast.hardware import Assumptions
 from encore.forecast.job import Generation
 from encore.recipe.base import present
 from encore.recipe.corpus import CorpusPart, Mixture
 from encore.recipe.graph import Graph, Node
-from encore.recipe.kinds import PretrainStage, SftStage
+from encore.recipe.kinds import GrpoStage, PretrainStage, SftStage
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
 from encore.recipe.kinds.rollout import RolloutStage
 from encore.recipe.kinds.stage import Stage
@@ -29,6 +30,9 @@ SERVED = 0.9  # and of a GPU that an engine has for itself
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
 AMPLIFIED = 3  # power of the share that is right: what reinforcement has made of the kinds in the records
 COUNTED = 256  # documents of a kind
+QUESTIONS = 32  # of a world, whose prompts are measured if a published model is asked
+CHARACTERS = 3.0  # of a token of a prompt with numbers and marks of turns; SmolLM2 has 2.9
+SHORT, FILLED = 128, 0.7  # a cap up to here is made for its answers, which fill that much of it
 
 
 @dataclass(frozen=True)
@@ -66,24 +70,57 @@ def drawn(
     completions: float,
     cap: int,
     assumed: Assumptions,
+    group: int = 1,
 ) -> Generation:
-    """Return completions drawn all at once, by the engine of an evaluation or of a stage that keeps them."""
+    """Return completions drawn all at once, by the engine of an evaluation or of a stage that keeps them.
+
+    `group`: the completions of a prompt, for which sampler lean reads it once.
+    """
     data, options = graph.inputs(node).get("data"), engine.backend_args or BackendArgs()
     lengths = _answers(graph, node, asked, cap) or (of_documents(graph, data) if data else None)
     longest = [prompts.longest for prompts in asked if prompts.longest]
-    prompt = min(assumed.prompt, *longest, assumed.prompt)
+    prompt = min([_measured(asked) or assumed.prompt, *longest])
     return Generation(
         completions=completions,
         rollout=completions,
         cap=cap,
-        mean=lengths.completion if lengths else cap * assumed.length,
+        mean=lengths.completion if lengths else cap * (FILLED if cap <= SHORT else assumed.length),
         prompt=lengths.prompt if lengths else prompt,
         engine="vllm" if engine.backend == "vllm" else "hf",
         width=options.tensor_parallel_size or 1,
         share=options.gpu_memory_utilization or SERVED,
         bytes_a_weight=DTYPES[engine.dtype],
         longest_prompt=64 if lengths else max(longest, default=LONGEST),
+        shared=group if engine.backend == "lean" else 1,
     )
+
+
+def _measured(asked: Sequence[Prompts]) -> float | None:
+    """Return the mean tokens of the prompts of worlds, by their characters; None if data sets are asked."""
+    rng, characters = random.Random(0), []
+    for prompts in asked:
+        try:
+            world = prompts.task.make_world()
+        except UserError:  # an extra that is not installed: the stage says so
+            world = None
+        if world is None:
+            return None
+        problems = [world.problem(rng) for _ in range(QUESTIONS)]
+        characters += [len(worlds.prompt(prompts.template, problem.question)) for problem in problems]
+    return fmean(characters) / CHARACTERS if characters else None
+
+
+def prompts_a_row(stage: GrpoStage, processes: int) -> float:
+    """Return how many prompts are read for a completion of a micro-batch: 1 unless they are shared.
+
+    A micro-batch is drawn from the whole rollout, so that it has some completions of most of its prompts.
+    """
+    if not stage.share_prompts:
+        return 1.0
+    rollout, rows = stage.completions(processes), stage.portion(processes).rows
+    group = present(stage.args.num_generations)
+    missed = max(1 - rows / rollout, 0.0) ** group  # the chance that a prompt has none in a micro-batch
+    return rollout / group * (1 - missed) / rows
 
 
 def asked_by(stage: Stage) -> list[Prompts]:

@@ -18,8 +18,10 @@ from encore.recipe.recipe import Recipe
 KEYS = ("recipe", "scale", "seeds", "gpus")
 DEFAULT = "H100"  # where neither the command line nor the recipe's line on its cost names a GPU
 HOUR = 3600.0
-# operations a second of a job without a GPU: models of a tenth of a million parameters, one thread
-CPU = 20e9
+# operations a second of a job without a GPU, on one thread of a server's processor: of models of a tenth of a
+# million parameters, and of models from REAL parameters on, whose matrices keep the processor busy
+CPU, BUSY_CPU = 20e9, 50e9
+REAL = 20e6
 SYNC = 10e9  # bytes a second at which new weights reach an engine
 
 
@@ -57,7 +59,8 @@ def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
     compared = sum(2 * of_model(judge).active * tokens for judge, tokens in job.judges)
     flops = time.operations(job, policy) + compared
     if not job.gpus:
-        return Estimate(job, Memory(), generated, trained, flops, flops / CPU / HOUR)
+        reached = CPU if policy.parameters < REAL else BUSY_CPU
+        return Estimate(job, Memory(), generated, trained, flops, flops / reached / HOUR)
     held = memory.of_trainer(job, gpu)
     seconds = time.of_training(job, policy, gpu, assumed) + compared / (gpu.flops * assumed.prefill)
     speed = 0.0

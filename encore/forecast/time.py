@@ -147,7 +147,7 @@ def operations(job: Job, policy: Architecture) -> float:
     """Return the operations of the mathematics: what is computed twice to save memory counts once."""
     total = 0.0
     if generation := job.generation:
-        each = generation.prompt + generation.mean
+        each = generation.prompt / generation.shared + generation.mean
         total += (
             generation.completions * each * _forward(policy, each / 2) + 2 * policy.active * generation.read
         )

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 from encore.forecast.hardware import Assumptions
 from encore.forecast.job import Generation, Job, Training
-from encore.forecast.lengths import DTYPES, SERVED, Prompts, asked_by, drawn, of_documents
+from encore.forecast.lengths import DTYPES, SERVED, Prompts, asked_by, drawn, of_documents, prompts_a_row
 from encore.forecast.model_size import Model
 from encore.forecast.rows import made, rows
 from encore.recipe.args import Loading, TrainingArgs
+from encore.recipe.base import present
 from encore.recipe.graph import Graph, Node
 from encore.recipe.kinds import (
     DpoStage,
@@ -60,7 +61,8 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
         given *= made(graph, node, assumed)[1] * STEPS
     completions = given * stage.args.num_generations
     cap = stage.args.max_completion_length
-    every = drawn(graph, node, asked_by(stage), stage, completions, cap, assumed)
+    group = stage.args.num_generations
+    every = drawn(graph, node, asked_by(stage), stage, completions, cap, assumed, group)
     return replace(job, gpus=min(job.gpus, every.width), policy=policy, generation=every)
 
 
@@ -120,7 +122,8 @@ def _learning(
         lora = stage.lora if isinstance(stage, TuningStage) else None
     if isinstance(stage, RolloutStage | PolicyGradientStage):
         generation, steps = _rollouts(graph, node, stage, size, job, assumed)
-        mean, longest = generation.prompt + generation.mean, generation.full
+        share = prompts_a_row(stage, processes) if isinstance(stage, GrpoStage) else 1.0
+        mean, longest = generation.prompt * share + generation.mean, generation.full
     else:
         sequences *= _copies(graph, node, stage, assumed)
         rows_at_once *= sequences / size
@@ -186,7 +189,10 @@ def _rollouts(
     ends = [*list(caps)[1:], steps]
     cap = sum(cap * (end - begin) for (begin, cap), end in zip(caps.items(), ends, strict=True)) / steps
     sampled = steps * size / uses * rounds
-    every = drawn(graph, node, asked_by(stage), Engine(), sampled, round(cap), assumed)
+    lean = isinstance(stage, RolloutStage) and stage.sampler == "lean"
+    group = present(stage.args.num_generations) if isinstance(stage, RolloutStage) else 1
+    engine = Engine(backend="lean") if lean else Engine()
+    every = drawn(graph, node, asked_by(stage), engine, sampled, round(cap), assumed, group)
     longest = max(caps.values()) + (tool.calls * tool.longest if tool else 0)  # its results come on top
     every = replace(every, rollout=float(min(rollout * rounds, sampled)), longest=longest)
     if isinstance(stage, PolicyGradientStage) or not stage.args.use_vllm:
@@ -266,7 +272,8 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
             continue
         completions = task.items * ((task.samples or 1) if task.temperature else 1)
         asked = [Prompts(task.task, task.form.template)] if task.task else []
-        every.append(drawn(graph, node, asked, evaluation, completions, task.max_gen_toks, assumed))
+        group = round(completions / task.items)
+        every.append(drawn(graph, node, asked, evaluation, completions, task.max_gen_toks, assumed, group))
         if task.judge:  # two replies, in both orders
             shown = every[-1].completions * 2 * (every[-1].prompt + 2 * every[-1].mean)
             judges.append((task.judge.model, shown))

@@ -35,7 +35,11 @@ def start(
         recipes, broken = load_sound(own=own)
         if own and own.stem in broken:
             raise broken[own.stem]
-        jobs = Jobs(Graph(recipes), choice(recipes, config), checkpoints)
+        try:
+            chosen = choice(recipes, config)
+        except UserError as error:  # The broken recipe may be the one that is meant, so its mistake comes first.
+            raise next(iter(broken.values()), error) from None
+        jobs = Jobs(Graph(recipes), chosen, checkpoints)
         return jobs, _prepare(jobs, broken, quickstart) if is_main_process else None
     except UserError as error:
         for line in error.lines:

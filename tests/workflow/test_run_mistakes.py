@@ -38,3 +38,13 @@ def test_mistake_in_a_recipe_is_one_line(project):
     assert project.error(done) == (
         'error: recipes/demo.yaml: arms.hot.stages.rl.dail: unknown key; did you mean "dial"?'
     )
+
+
+@pytest.mark.slow
+def test_a_mistake_in_a_recipe_is_told_where_its_scale_is_asked_for(project):
+    """A recipe with a mistake is left out, and a scale that it alone has would be unknown."""
+    project.edit("demo", "scales:\n", "scales:\n  large: {stages: {rl: {dail: 5}}}\n")
+    done = project.snakemake("demo", "--config", "scale=large")
+    assert done.returncode == 2
+    line = 'error: recipes/demo.yaml: scales.large.stages.rl.dail: unknown key; did you mean "dial"?'
+    assert line in done.stderr.splitlines()

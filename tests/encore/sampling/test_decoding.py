@@ -89,11 +89,16 @@ LLAMA_3 = {
     ids=str,
 )
 @pytest.mark.parametrize("crowded", [0.0, 0.8, 1.0])
-def test_log_probabilities_are_transformers(options, crowded, monkeypatch):
+@pytest.mark.parametrize(
+    ("start", "block"), [([], 4096), ([], 4), ([3, 11, 4, 4], 4096), ([3, 11, 4, 4], 4)], ids=str
+)
+def test_log_probabilities_are_transformers(options, crowded, start, block, monkeypatch):
+    """Also of prompts that begin alike, and read in several blocks."""
     monkeypatch.setattr(decoding, "CROWDED", crowded)
+    monkeypatch.setattr(decoding, "BLOCK", block)
     built = model(**options)
     torch.manual_seed(1)
-    prompts = PROMPTS * 4
+    prompts = [start + prompt for prompt in PROMPTS * 4]
     ids, found = sample(built, prompts, 20, 0.7, [END])
     assert len({len(row) for row in ids}) > 3
     assert found.shape == (len(prompts), max(map(len, ids)))
@@ -137,6 +142,27 @@ def test_draws_follow_the_distribution():
     assert chi2.sf(((found - expected) ** 2 / expected).sum(), len(found) - 1) > 1e-3
 
 
+def test_a_token_without_probability_is_never_drawn():
+    logits = torch.full((1000, 50_000), -torch.inf)
+    logits[:, ::7] = torch.randn(logits[:, ::7].shape, generator=torch.Generator().manual_seed(0))
+    token, logp = decoding.drawn_of(logits, 0.8)
+    assert not (token % 7).any()
+    expected = (logits / 0.8).log_softmax(-1).gather(1, token[:, None])[:, 0]
+    torch.testing.assert_close(logp, expected, rtol=0, atol=1e-5)
+
+
+def test_what_prompts_begin_with_is_read_once(monkeypatch):
+    counted, step = [], Decoder.step
+
+    def counting(self, ids, *args):
+        counted.append(ids.numel())
+        return step(self, ids, *args)
+
+    monkeypatch.setattr(Decoder, "step", counting)
+    sample(model(), [[5] * 20 + [6], [5] * 20 + [7, 8]], 1, 1.0, [END])
+    assert counted == [20, 2 * 2]
+
+
 def test_one_seed_one_rollout():
     drawn = []
     for _ in range(2):
@@ -150,19 +176,21 @@ class PlainDecoder(Decoder):
     """The same step with queries and keys apart, which costs more time."""
 
     def step(self, ids, places, slot, cache, bias):
-        rows, queries = len(ids), self.heads + self.kv_heads
+        (rows, count), queries = ids.shape, self.heads + self.kv_heads
+        end = slot + count
         hidden = self.embedding[ids]
         for layer, (keys, values) in zip(self.layers, cache, strict=True):
             normed = self.normed(hidden, layer.norm)
-            heads = functional.linear(normed, layer.qkv).view(rows, -1, self.head_dim)
-            query = self.turned(heads[:, : self.heads], layer.qk_norm[0], places)
-            keys[:, :, slot] = self.turned(heads[:, self.heads : queries], layer.qk_norm[-1], places)
-            values[:, :, slot] = heads[:, queries:]
-            seen = (part[:, :, : slot + 1] for part in (keys, values))
+            heads = functional.linear(normed, layer.qkv).view(rows, count, -1, self.head_dim)
+            query = self.turned(heads[:, :, : self.heads], layer.qk_norm[0], places)
+            key = self.turned(heads[:, :, self.heads : queries], layer.qk_norm[-1], places)
+            keys[:, :, slot:end] = key.transpose(1, 2)
+            values[:, :, slot:end] = heads[:, :, queries:].transpose(1, 2)
+            seen = (part[:, :, :end] for part in (keys, values))
             attended = functional.scaled_dot_product_attention(
-                query[:, :, None], *seen, attn_mask=bias[..., : slot + 1], enable_gqa=True
+                query.transpose(1, 2), *seen, attn_mask=bias[..., :end], enable_gqa=True
             )
-            hidden = hidden + functional.linear(attended.reshape(rows, -1), layer.out)
+            hidden = hidden + functional.linear(attended.transpose(1, 2).flatten(2), layer.out)
             hidden = hidden + layer.mlp(self.normed(hidden, layer.mlp_norm))
         return hidden
 
