@@ -22,7 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 Recipe = Annotated[str, typer.Argument(help="A name (encore list), or the file of a recipe of your own.")]
-Scale = Annotated[str, typer.Option(help="cpu, gpu-offline, gpu, paper, or one of your own.")]
+Scale = Annotated[str, typer.Option(help="cpu, small, gpu-offline, gpu, paper, or one of your own.")]
 Model = Annotated[
     str, typer.Argument(help="metrics.json of a stage, a folder, or org/name@commit of the Hub.")
 ]
