@@ -12,7 +12,6 @@ from encore.errors import UserError
 from encore.recipe import reward_names
 from encore.recipe.base import HubName, Mistake, Model, Positive, Revision, below, matching, refuse
 from encore.recipe.form import Formed
-from encore.runtime import extras
 from encore.worlds import World
 
 FORMATS = (".jsonl", ".parquet")
@@ -68,16 +67,12 @@ class WorldTask(Task):
 class GymTask(WorldTask):
     """A task of the library reasoning-gym by its name, such as chain_sum; the library's scorer verifies.
 
-    The other keys are fields of the task's configuration in the library.
+    The other keys are fields of the task's configuration in the library. Their mistakes are told when a run
+    that draws from the task is planned, because not everybody who reads a recipe has the library.
     """
 
     reasoning_gym: str
     world: Literal["reasoning_gym"] = "reasoning_gym"  # not to be written
-
-    def make_world(self) -> World:
-        """Return the task as a world. Raises UserError for a name or key that the library has not."""
-        extras.require_gym(self.reasoning_gym)
-        return super().make_world()
 
 
 class DataSet(Task):

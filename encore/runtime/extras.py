@@ -37,7 +37,7 @@ def require_vllm(config: Mapping[str, Any], where: str = "") -> None:
 
 def require_gym(task: str) -> None:
     """Raise UserError where a task is of reasoning-gym by this name, and the library is not installed."""
-    require("reasoning_gym", f"reasoning_gym: {task}, but reasoning-gym", INSTALL_GYM, "the task")
+    require("reasoning_gym", f"task.reasoning_gym: {task}, but reasoning-gym", INSTALL_GYM, "the task")
 
 
 def require_bitsandbytes(config: Mapping[str, Any]) -> None:

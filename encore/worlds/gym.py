@@ -67,7 +67,11 @@ class Gym:
         return {"partial": lambda problem, completion: self.scores([problem], [completion])[0]}
 
     def problem(self, rng: random.Random) -> Problem:
-        """Draw a problem by a number of `rng`. Raises UserError if the library makes none with these keys."""
+        """Draw a problem by a number of `rng`.
+
+        Raises UserError if the library refuses the task, or makes no problem of it.
+        """
+        _check(self.task, self.keys)
         for _ in range(ATTEMPTS):
             ahead = random.Random()
             ahead.setstate(rng.getstate())
@@ -130,26 +134,32 @@ class Gym:
         return _values(f"{program()}\ntask = Task({self.task!r}, {self.keys!r})", calls, budget)
 
 
+@cache
+def _made(name: str, keys: str) -> Gym:
+    return Gym(name, keys)  # one for each task, because it remembers what it has drawn
+
+
 def make(task: Mapping[str, Any]) -> Gym:
-    """Return the world of a task's keys. Raises UserError for what the library refuses."""
+    """Return the world of a task's keys. What the library refuses is told when a problem is drawn."""
     name, keys = task[LIBRARY], {key: value for key, value in task.items() if key not in ("world", LIBRARY)}
     return _made(str(name), json.dumps(keys, sort_keys=True, default=str))
 
 
 @cache
-def _made(name: str, keys: str) -> Gym:
+def _check(name: str, keys: str) -> None:
+    """Raise UserError if the library has no such task, or refuses the task's keys."""
     (refusal,) = _values(program(), [f"mistake({name!r}, {keys!r})"], BUDGET)
     if isinstance(refusal, Failed):
-        raise UserError(f"{LIBRARY}: {name}: the library does not load in the sandbox ({refusal.why})")
+        raise UserError(f"task.{LIBRARY}: {name}: the library does not load in the sandbox ({refusal.why})")
     if refusal is None:
-        return Gym(name, keys)
+        return
     key, words, valid = refusal
     if valid and not key:
-        raise UserError(f'{LIBRARY}: no task "{name}"{nearest(name, valid)}')
+        raise UserError(f'task.{LIBRARY}: no task "{name}"{nearest(name, valid)}')
     if valid or words is None:
-        raise UserError(f'{key}: task "{name}" of reasoning-gym has no key "{key}"{nearest(key, valid)}')
+        raise UserError(f'task.{key}: task "{name}" of reasoning-gym has no key "{key}"{nearest(key, valid)}')
     value = f", got {json.loads(keys)[key]!r}" if key in json.loads(keys) else ""
-    raise UserError(f"{key or LIBRARY}: {words[:1].lower()}{words[1:]}{value}")
+    raise UserError(f"task.{key or LIBRARY}: {words[:1].lower()}{words[1:]}{value}")
 
 
 def right(score: float) -> bool:

@@ -1,11 +1,13 @@
 """Speed of the `grpo` stage against a plain TRL script on the same work, in alternating processes.
 
     python tests/benchmarks/grpo_speed.py --out FILE.csv [--pairs 3] [--policy …/metrics.json]
+    python tests/benchmarks/grpo_speed.py --out FILE.csv --recipe r1_zero --scale small --steps 2
 
 All train the same model with the same arguments on the same prompts and rewards, on one thread. The stage
 also checks its inputs, records each completion and saves resumable checkpoints; the plain script does not.
 Side `stage` samples as the script does and gets the same completions; `lean` has `sampler: lean`, as most
-recipes of scale cpu, and draws others from the same law.
+recipes of scale cpu, and draws others from the same law. With `--recipe`, side `stage` is stage `grpo` of the
+recipe's first arm as it stands, for that many steps.
 
 Columns: pair, side, steps, tokens, train_s, s_per_step, tokens_per_s, wall_s and cpu_s (both with imports),
 peak_rss_mb. The last rows are `stage / plain` and `lean / plain` as medians over pairs, with the commit and
@@ -20,12 +22,16 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import plain_trl
 from plain_trl import timed
 
+from encore.models import language_model
+from encore.recipe.graph import Graph, Node
+from encore.recipe.load import load_all
 from encore.runtime import provenance
 
 TASK = {"world": "chain", "terms": [3, 8]}
@@ -66,15 +72,39 @@ GRPO = {
 }
 SEED = 0
 MEASURED = ("train_s", "s_per_step", "tokens_per_s", "wall_s", "cpu_s", "peak_rss_mb")
-SIDES = {"stage": GRPO, "lean": {**GRPO, "sampler": "lean"}, "plain": GRPO}
 
 
-def plain(policy: Path, out: Path) -> None:
-    """What a TRL user would write; runs in a process of its own."""
+@dataclass(frozen=True)
+class Work:
+    """What each side trains: its stage's configuration by the side's name, and the model they begin from."""
+
+    sides: dict[str, dict[str, Any]]
+    model: Path  # the model's folder
+    policy: Path | None  # metrics.json of the stage that made the model; None if the configuration names it
+
+
+def generated(policy: Path) -> Work:
+    """Return the work on sums with the base model of the stage that wrote `policy`."""
+    sides = {"stage": GRPO, "lean": {**GRPO, "sampler": "lean"}, "plain": GRPO}
+    return Work(sides, Path(json.loads(policy.read_text())["model"]), policy)
+
+
+def of_recipe(recipe: str, scale: str, steps: int) -> Work:
+    """Return the work of stage `grpo` of the recipe's first arm, cut to `steps` updates."""
+    graph = Graph(load_all())
+    node = Node(recipe, scale, next(iter(graph.recipes[recipe].arms)), SEED, "grpo", "stage")
+    config = graph.config(node)
+    config = {**config, "args": {**config["args"], "max_steps": steps}}
+    source = language_model.locate(graph.model_of(node))
+    return Work({"stage": config, "plain": config}, Path(language_model.folder_of(source)), None)
+
+
+def plain(config: dict[str, Any], model: Path, out: Path) -> None:
+    """Train as a TRL user would write it; runs in a process of its own."""
     import torch
 
     torch.set_num_threads(1)
-    trainer = plain_trl.trainer(GRPO, Path(json.loads(policy.read_text())["model"]), SEED, out.parent)
+    trainer = plain_trl.trainer(config, model, SEED, out.parent)
     started = time.perf_counter()
     trainer.train()
     seconds = time.perf_counter() - started
@@ -85,23 +115,25 @@ def plain(policy: Path, out: Path) -> None:
 
 
 def stage(kind: str, config: dict[str, Any], folder: Path, policy: Path | None = None) -> list[str]:
-    """The command that trains a stage in `folder`."""
-    given = ["--input", f"policy={policy}"] if policy else []
+    """Return the command that trains a stage in `folder`."""
+    inputs = ["--input", f"policy={policy}"] if policy else []
     return [
         *(sys.executable, "-m", "encore.stages", kind, "--config", json.dumps(config)),
-        *("--seed", str(SEED), "--name", f"benchmark/{kind}", *given),
+        *("--seed", str(SEED), "--name", f"benchmark/{kind}", *inputs),
         *("--checkpoints", str(folder / "checkpoints"), "--out", str(folder / "metrics.json")),
     ]
 
 
-def measure(side: str, policy: Path, folder: Path) -> dict[str, Any]:
-    """Run one side; its row of the table, without the pair."""
+def measure(side: str, work: Work, folder: Path) -> dict[str, Any]:
+    """Run one side and return its row of the table, without the pair."""
     folder.mkdir(parents=True)
+    config = work.sides[side]
     if side == "plain":
         result = folder / "plain.json"
-        command = [sys.executable, __file__, "--plain", str(policy), "--out", str(result)]
+        command = [sys.executable, __file__, "--plain", json.dumps(config)]
+        command += ["--policy", str(work.model), "--out", str(result)]
     else:
-        command, result = stage("grpo", SIDES[side], folder, policy), folder / "provenance.json"
+        command, result = stage("grpo", config, folder, work.policy), folder / "provenance.json"
     before = core_seconds()
     wall, memory = timed(command, folder / "log")
     run = json.loads(result.read_text())
@@ -133,31 +165,43 @@ def ratio(rows: list[dict[str, Any]], side: str) -> dict[str, Any]:
     return {"pair": "median", "side": f"{side} / plain", "steps": "", "tokens": "", **medians, **where}
 
 
-def main() -> int:
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument(
         "--policy", type=Path, help="metrics.json of a base model (default: train a small one)"
     )
-    parser.add_argument("--plain", type=Path, help=argparse.SUPPRESS)  # the child process of a plain run
-    options = parser.parse_args()
+    parser.add_argument("--recipe", help="time stage grpo of this recipe, with the recipe's own model")
+    parser.add_argument("--scale", default="small")
+    parser.add_argument("--steps", type=int, default=2, help="updates, of a recipe (default: 2)")
+    parser.add_argument(
+        "--plain", type=json.loads, help=argparse.SUPPRESS
+    )  # the child process of a plain run
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = parsed()
     if options.plain:
-        plain(options.plain, options.out)
+        plain(options.plain, options.policy, options.out)
         return 0
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         policy = options.policy or folder / "base" / "metrics.json"
-        if not options.policy:
+        if not options.policy and not options.recipe:
             policy.parent.mkdir()
             timed(stage("pretrain", PRETRAIN, policy.parent), policy.parent / "log")
+        work = (
+            of_recipe(options.recipe, options.scale, options.steps) if options.recipe else generated(policy)
+        )
         for pair in range(options.pairs):
             # alternate which goes first, so that a drift of the machine's speed hits both alike
-            for side in [*SIDES] if pair % 2 == 0 else [*reversed(SIDES)]:
-                rows.append({"pair": pair, **measure(side, policy, folder / f"{pair}-{side}")})
+            for side in [*work.sides] if pair % 2 == 0 else [*reversed(work.sides)]:
+                rows.append({"pair": pair, **measure(side, work, folder / f"{pair}-{side}")})
                 print(f"pair {pair} {side}: {rows[-1]['tokens_per_s']:.0f} tok/s", flush=True)
-    summary = [ratio(rows, side) for side in ("stage", "lean")]
+    summary = [ratio(rows, side) for side in work.sides if side != "plain"]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(summary[0]))

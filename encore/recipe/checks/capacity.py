@@ -14,7 +14,8 @@ from encore.errors import Mistakes, UserError
 from encore.recipe.graph import Graph, Node
 from encore.recipe.kinds.rollout import RolloutStage
 from encore.recipe.kinds.stage import Asking
-from encore.recipe.task import Asked, DataSet, Task, WorldTask
+from encore.recipe.task import Asked, DataSet, GymTask, Task, WorldTask
+from encore.runtime import extras
 
 # questions of a world: to draw so many takes up to ten seconds, at each start and in each stage
 MOST = 100_000
@@ -46,6 +47,8 @@ def check(graph: Graph, nodes: Iterable[Node]) -> None:
 def _find(graph: Graph, asked: Count, node: Node) -> None:
     task, file = asked.task, asked.task.file if isinstance(asked.task, DataSet) else None
     try:
+        if isinstance(task, GymTask):
+            extras.require_gym(task.reasoning_gym)
         if isinstance(task, WorldTask):
             if asked.questions > MOST:
                 wrong = f"expected at most {MOST} questions of a world, got {asked.questions}"

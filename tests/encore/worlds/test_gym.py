@@ -13,7 +13,9 @@ pytest.importorskip("reasoning_gym")
 from reasoning_gym.factory import DATASETS
 
 from encore.errors import UserError
-from encore.recipe.task import GymTask
+from encore.recipe.checks import capacity
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_all
 from encore.rewards import rules
 from encore.runtime import extras
 from encore.sandbox.pool import Pool
@@ -70,7 +72,7 @@ def test_the_answer_of_every_task_is_right_and_another_text_is_wrong(name):
 def test_no_task_of_the_library_is_left_out():
     assert len(NAMES) == 106
     with pytest.raises(UserError, match="valid: ") as told:
-        make({"reasoning_gym": "zzzzzzzz"})
+        sample(make({"reasoning_gym": "zzzzzzzz"}), 1, 0, "train")
     assert str(told.value).rpartition("valid: ")[2].split(", ") == sorted(NAMES)
 
 
@@ -145,7 +147,7 @@ def test_a_task_with_few_questions_says_so():
 )
 def test_a_mistake_is_one_line(keys, line):
     with pytest.raises(UserError) as told:
-        make(keys)
+        sample(make(keys), 1, 0, "train")
     assert line in str(told.value)
     assert "\n" not in str(told.value)
 
@@ -164,13 +166,19 @@ def test_keys_with_which_there_is_no_problem_are_told(monkeypatch):
         gym.Gym("lcm").problem(random.Random(0))
 
 
-def test_without_the_library_one_line_says_how_to_install_it(monkeypatch):
+def test_without_the_library_recipes_are_read_and_a_plan_says_how_to_install_it(monkeypatch):
+    """The first command of the README has no extras, and reads the recipes with all of their scales."""
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(gym, "_values", lambda *arguments: pytest.fail("the sandbox was asked"))
+    graph = Graph(load_all())
+    nodes = graph.grid("r1_zero", "small", ["base-recipe"], [1])
     with pytest.raises(UserError) as told:
-        GymTask(reasoning_gym="chain_sum").make_world()
-    assert str(told.value) == (
-        "reasoning_gym: chain_sum, but reasoning-gym is not installed here; `pip install -e '.[gym]'`, or "
-        "leave the task out"
+        capacity.check(graph, nodes)
+    first, *others = told.value.lines
+    assert all("is not installed here" in line for line in others)
+    assert first == (
+        "recipes/r1_zero/small.yaml: stages.grpo.task.reasoning_gym: basic_arithmetic, but reasoning-gym is "
+        "not installed here; `pip install -e '.[gym]'`, or leave the task out (scale small, arm base-recipe)"
     )
 
 
