@@ -121,7 +121,7 @@ def _place(model: Model) -> Path | None:
     # imported here: it needs torch; the file is fetched and dequantized, which the run would do as well
     from encore.models import gguf
 
-    return gguf.folder(model) / "config.json"
+    return gguf.located(model)[0] / "config.json"
 
 
 def _config_name(model: WheelModel) -> str:

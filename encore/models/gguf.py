@@ -47,8 +47,8 @@ SPECIAL = 3  # the type of tokens that are no text, such as the end of a turn
 BROKEN = (OSError, ValueError, LookupError, ArithmeticError, RuntimeError)  # of a file that is no whole GGUF
 
 
-def folder(model: GgufModel | WheelModel) -> Path:
-    """Return the folder of a model's safetensors and tokenizer, which is made at the first call.
+def located(model: GgufModel | WheelModel) -> tuple[Path, str]:
+    """Return the folder of a model in safetensors, made at the first call, and the digest of the GGUF file.
 
     Of several processes that ask at once, one makes the folder and the others wait. Raises UserError if the
     file cannot be had or has another digest, and if the model in it is of no kind that can be read; then
@@ -58,20 +58,16 @@ def folder(model: GgufModel | WheelModel) -> Path:
         file = Path(model.gguf)
         if not file.is_file():
             raise UserError(f"model.gguf: no file {file}")
-        return _made(model, digests.of_file(file))
-    return _made(model, model.sha256)
-
-
-def digest(model: GgufModel | WheelModel) -> str:
-    """Return what identifies the weights: the digest of the GGUF file."""
-    content = model.sha256 if isinstance(model, WheelModel) else digests.of_file(Path(model.gguf))
-    return f"gguf:{content}"
+        content = digests.of_file(file)
+    else:
+        content = model.sha256
+    return _made(model, content), content
 
 
 def _made(model: GgufModel | WheelModel, content: str) -> Path:
     """Return the folder made of the file with the digest `content`, from the cache if it is there."""
-    stem = Path(model.name.split(" ")[0]).stem
-    place = CACHE / f"{stem}-{content[:16]}-{VERSION}-{version('transformers')}"
+    file = Path(model.gguf if isinstance(model, GgufModel) else model.file)
+    place = CACHE / f"{file.stem}-{content[:16]}-{VERSION}-{version('transformers')}"
     if not place.is_dir():
         with lock.only_one(place.with_name(f"{place.name}.lock"), lambda process: None):
             if not place.is_dir():  # it may have been made while this process waited

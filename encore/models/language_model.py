@@ -76,7 +76,8 @@ def locate(model: Elsewhere | Path | None, step: int | None = None) -> Source:
     if isinstance(model, GgufModel | WheelModel):
         from encore.models import gguf  # imported here: it takes half a second
 
-        return Source(str(gguf.folder(model)), None, gguf.digest(model))
+        place, digest = gguf.located(model)
+        return Source(str(place), None, f"gguf:{digest}")
     raise UserError("model: this stage has neither an input `policy` nor `model: {hub: …}` or another source")
 
 

@@ -23,7 +23,11 @@ REPORT_FILES = {
     "claims": f"{REPORT}/claims.csv",
     "summary": f"{REPORT}/summary.txt",
 }
-BENCHMARKS = {"stage": "results/benchmarks/grpo_speed.csv", "grid": "results/benchmarks/grid_speed.csv"}
+BENCHMARKS = {
+    "stage": "results/benchmarks/grpo_speed.csv",
+    "small": "results/benchmarks/small_speed.csv",
+    "grid": "results/benchmarks/grid_speed.csv",
+}
 WILDCARDS = dict.fromkeys(("recipe", "stage", "checkpoint"), IDENTIFIER)
 WILDCARDS |= dict.fromkeys(("scale", "arm"), NAME)
 WILDCARDS |= {"seed": r"\d+", "report": "|".join(REPORTS), "look": "|".join(map(str, LOOKS))}

@@ -190,12 +190,12 @@ def test_a_package_is_fetched_once_by_two_jobs_that_ask_at_once(
     run = subprocess.run
     monkeypatch.setattr(subprocess, "run", lambda *args, **options: calls.append(1) or run(*args, **options))
     with ThreadPoolExecutor(2) as jobs:
-        folders = {*jobs.map(gguf.folder, [shelf, shelf])}
+        folders = {*jobs.map(gguf.located, [shelf, shelf])}
     assert len(calls) == 1
     assert len(folders) == 1
     monkeypatch.setenv("PIP_FIND_LINKS", "")  # nothing is fetched any more
     assert language_model.locate(shelf).digest == f"gguf:{shelf.sha256}"
-    assert kept(cache) == [folders.pop().name]
+    assert kept(cache) == [folders.pop()[0].name]
 
 
 def test_a_plan_reads_the_size_of_a_packaged_model(shelf: WheelModel):
