@@ -4,6 +4,7 @@ import pandas as pd
 
 from analysis.numbers import tasks
 from analysis.numbers.run import Run
+from encore.recipe.machine import GgufModel, WheelModel
 from encore.recipe.task import DataSet, GymTask, Task, WorldTask
 
 UNKNOWN = "A model of unknown size"
@@ -18,12 +19,15 @@ WORLDS = {
 
 
 def model(run: Run, numbers: pd.DataFrame) -> str:
-    """`0.13M-parameter model made here`, `Qwen/Qwen2.5-32B`: what the first arm trains."""
+    """Return what the first arm trains and where it comes from.
+
+    Examples: `0.13M-parameter model made here`, `Qwen/Qwen2.5-32B`, `m.gguf of a-package==1.0, dequantized`.
+    """
     seed = run.seeds[0]
     stages = run.stages(run.arms[0], seed)
     for stage in reversed(stages):
         if taken := run.graph.model_of(stage):
-            return taken.name
+            return f"{taken.name}{', dequantized' if isinstance(taken, GgufModel | WheelModel) else ''}"
     if not stages:
         return UNKNOWN
     last = run.label(stages[-1])

