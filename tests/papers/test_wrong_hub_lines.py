@@ -54,7 +54,7 @@ def altered(config, line, written):
         ("r1_zero", "grpo", "task.question", "porblem", f"task.question: no column 'porblem' in {MATH}"),
         ("dpo", "label_best", "task.revision", ABSENT, f"{NO_REVISION} {HH}"),
         ("dpo", "label_best", "task.subset", "helpful", "helpful"),
-        ("dpo", "label_best", "task.split", "test[2312:8553]", "8553"),
+        ("dpo", "label_best", "task.split", "test[2312:8553]", "8553 rows asked, but test has 8552"),
         ("dpo", "label_best", "task.chosen", "choosen", f"task.chosen: no column 'choosen' in {HH}"),
     ],
 )

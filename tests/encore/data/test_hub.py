@@ -16,6 +16,7 @@ from encore.data import columns as named_columns
 from encore.data import demonstrations, hub_preferences, preferences, prompts, step_labels
 from encore.data.forms import plain
 from encore.data.hub import load
+from encore.errors import UserError
 from encore.recipe.graph import Node
 from encore.recipe.kinds.ppo import HubDocuments
 
@@ -175,6 +176,26 @@ def test_preferences_of_the_hub_best_first(hub, name, columns, prompt, responses
     kept, counts = preferences.usable(rows)
     assert len(kept) == len(rows)
     assert not any(counts.values())
+
+
+def sliced(hub, split):
+    """A task of three rows in each split, of which `split` takes a slice."""
+    return typed.task({**hub(pinned("trl-lib/tldr", split)), "split": split, "question": "prompt"})
+
+
+@pytest.mark.parametrize(
+    ("split", "count"), [("test[1:3]", 2), ("test[-3:]", 3), ("test[:34%]", 1), ("test[:1]+train[2:]", 2)]
+)
+def test_a_slice_has_the_rows_that_it_names(hub, split, count):
+    assert len(load(sliced(hub, split), ["question"])) == count
+
+
+@pytest.mark.parametrize(
+    ("split", "asked"), [("test[1:4]", 4), ("test[-4:]", 4), ("train[:1] + test[:9]", 9)]
+)
+def test_a_slice_that_names_more_rows_is_refused(hub, split, asked):
+    with pytest.raises(UserError, match=rf"task\.split: .*: {asked} rows asked, but test has 3"):
+        load(sliced(hub, split), ["question"])
 
 
 @pytest.mark.parametrize(
