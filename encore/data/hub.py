@@ -21,7 +21,7 @@ from encore.worlds.expressions import reach
 from encore.worlds.final_answer import reference
 
 FORMATS = {".jsonl": "json", ".parquet": "parquet"}  # the end of a file's name -> its builder in `datasets`
-SLICE = re.compile(r"([^\[\]+\s]+)\[(-?\d*):(-?\d*)\]")  # split[from:to] in rows; not one in percent
+SLICE = re.compile(r"([^\[\]+]+)\[(-?\d*):(-?\d*)\]")  # split[from:to] in rows; not one in percent
 
 
 def problems(task: Questions, most: int | None = None) -> list[tuple[str, str, int]]:
