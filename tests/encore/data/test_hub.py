@@ -190,9 +190,7 @@ def test_a_slice_has_the_rows_that_it_names(hub, split, count):
     assert len(load(sliced(hub, split), ["question"])) == count
 
 
-@pytest.mark.parametrize(
-    ("split", "asked"), [("test[1:4]", 4), ("test[-4:]", 4), ("train[:1]+test[:9]", 9)]
-)
+@pytest.mark.parametrize(("split", "asked"), [("test[1:4]", 4), ("test[-4:]", 4), ("train[:1]+test[:9]", 9)])
 def test_a_slice_that_names_more_rows_is_refused(hub, split, asked):
     with pytest.raises(UserError, match=rf"task\.split: .*: {asked} rows asked, but test has 3"):
         load(sliced(hub, split), ["question"])
