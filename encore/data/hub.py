@@ -1,5 +1,6 @@
 """Rows of a data set that a `task` names: of the Hub, at its pinned revision, or a file of one's own."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from encore.worlds.expressions import reach
 from encore.worlds.final_answer import reference
 
 FORMATS = {".jsonl": "json", ".parquet": "parquet"}  # the end of a file's name -> its builder in `datasets`
+SLICE = re.compile(r"([^\[\]+]+)\[(-?\d*):(-?\d*)\]")  # split[from:to] in rows; not one in percent
 
 
 def problems(task: Questions, most: int | None = None) -> list[tuple[str, str, int]]:
@@ -64,7 +66,7 @@ def load(task: DataSet, keys: Sequence[str]) -> Any:
     """The data set that `task` names; `keys` of `task` name columns of it, as `columns` reads them.
 
     `task.hub` may also be a local folder of the same layout. Raises UserError where it cannot be loaded,
-    is empty or lacks a column.
+    is empty, or lacks a column or rows of a slice.
     """
     data = _of_hub(task) if task.file is None else _of_file(task, Path(task.file))
     wanted = {key: columns.names(getattr(task, key)) for key in keys}
@@ -85,9 +87,15 @@ def _of_hub(task: DataSet) -> Any:
     failing = f"task.hub: cannot load {name}"
     builder = _local(task, failing) if Path(name).is_dir() else _at_revision(task, failing)
     try:
-        return builder.as_dataset(split=task.split)
+        data = builder.as_dataset(split=task.split)
     except (OSError, ValueError) as error:
         raise UserError(f"{failing}: {first_line(error)}") from error
+    for split, *ends in SLICE.findall(present(task.split)):
+        available = builder.info.splits[split].num_examples
+        asked = max(abs(int(end or 0)) for end in ends)
+        if asked > available:  # `datasets` gives what there is, without a word
+            raise UserError(f"task.split: {task.name}: {asked} rows asked, but {split} has {available}")
+    return data
 
 
 def _local(task: DataSet, failing: str) -> Any:

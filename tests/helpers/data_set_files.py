@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,20 +51,24 @@ def features(columns: Any) -> Any:
     return Features({name: features(one) for name, one in columns.items()})
 
 
-def write(name: str, shape: Shape, folder: Path) -> Path:
-    """Write a data set of this shape under `folder`; the path to load it from."""
+def write(name: str, shape: Shape, folder: Path, own: Callable[[str], Sequence[Row]] | None = None) -> Path:
+    """Write a data set of this shape under `folder`; the path to load it from.
+
+    `own`: split -> the rows of each of its files, in place of the shape's.
+    """
     from datasets import Dataset
 
     place = folder / name.replace("/", "--")
-    data = Dataset.from_list(list(shape.rows), features=features(shape.columns))
     for split in shape.splits:
+        rows = own(split) if own else shape.rows
+        data = Dataset.from_list([*rows], features=features(shape.columns))
         for file in shape.files.get(split, [f"data/{split}-00000-of-00001.parquet"]):
             path = place / file
             path.parent.mkdir(parents=True, exist_ok=True)
             if file.endswith(".parquet"):
                 data.to_parquet(path)
                 continue
-            lines = "".join(json.dumps(row) + "\n" for row in shape.rows).encode()
+            lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
             path.write_bytes(gzip.compress(lines) if file.endswith(".gz") else lines)
     if shape.subsets:
         configs = [

@@ -2,8 +2,13 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from stage_runs import FORK, finish
 
@@ -33,3 +38,37 @@ def forked(trap: Callable[[], None] | None = None) -> Runner:
         return finish(process)
 
     return run
+
+
+def apart(task: Callable[..., Any], *given: Any, trap: Callable[[], None] | None = None) -> Any:
+    """Return what `task(run, *given)` does in a forked process, whose jobs `run` has this process fork."""
+    here, there = FORK.Pipe()
+    process = FORK.Process(target=_answer, args=(there, task, given))
+    process.start()
+    there.close()
+    while "job" in (told := here.recv()):
+        here.send(forked(trap)(*told["job"]))
+    process.join()
+    return told["found"]
+
+
+def _answer(there: Connection, task: Callable[..., Any], given: Sequence[Any]) -> None:
+    def run(words: Sequence[str], threads: int, log: Path) -> int:
+        there.send({"job": (words, threads, log.absolute())})
+        status: int = there.recv()
+        return status
+
+    there.send({"found": task(run, *given)})
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Until the block ends, processes are forked from a server whose libraries read these as imported."""
+    server = forkserver._forkserver  # the only one that multiprocessing has
+    server._stop()
+    with mock.patch.dict(os.environ, variables):
+        server.ensure_running()
+    try:
+        yield
+    finally:
+        server._stop()  # the next fork starts another one, in the environment of then

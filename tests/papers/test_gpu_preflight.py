@@ -5,14 +5,33 @@ verifier, each stage on the longest rows of its own data, and what it makes of h
 preflight has, of every recipe at `gpu`, and at `gpu-offline` of those that have every kind of stage.
 """
 
+from pathlib import Path
+
 import pytest
 import stand_in_recipes
-from forked_jobs import forked
+from forked_jobs import apart
 from papers import OFFLINE, RECIPES, WITH_GPU
 from stand_in_recipes import half_are_right
+from stocked_hub import stocked
 
 from encore.forecast.preflight import preflight
 from encore.recipe.graph import Node
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hub(tmp_path_factory):
+    with stocked(tmp_path_factory.mktemp("hub")) as served:
+        yield served
+
+
+def tried(run, name, scale):
+    """What a preflight of the first arm of a recipe finds; `run` runs its jobs."""
+    needed = [name] if scale == "gpu" else [name, "tiny_lm"]
+    graph = stand_in_recipes.graph(stand_in_recipes.only(RECIPES[one], scale) for one in needed)
+    arm = RECIPES[name].arms(scale)[0]
+    folder = Path("work")
+    folder.mkdir()
+    return preflight(graph, Node(name, scale, arm, 0, "", "stage"), 1, folder, run)
 
 
 @pytest.mark.slow
@@ -20,20 +39,15 @@ from encore.recipe.graph import Node
     ("name", "scale"),
     [*((name, "gpu") for name in WITH_GPU), *((name, "gpu-offline") for name in OFFLINE)],
 )
-def test_nothing_of_it_fails(name, scale, tmp_path, monkeypatch, capsys):
+def test_nothing_of_it_fails(name, scale, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    needed = [name] if scale == "gpu" else [name, "tiny_lm"]
-    graph = stand_in_recipes.graph([stand_in_recipes.only(RECIPES[one], scale) for one in needed], tmp_path)
-    arm = RECIPES[name].arms(scale)[0]
-    (tmp_path / "work").mkdir()
-    result = preflight(
-        graph, Node(name, scale, arm, 0, "", "stage"), 1, tmp_path / "work", forked(half_are_right)
-    )
+    result = apart(tried, name, scale, trap=half_are_right)
     failed = [
         "{stage}: {check}: {message}".format(**one) for one in result["checks"] if one["status"] == "FAIL"
     ]
-    assert not failed, capsys.readouterr().out
+    assert not failed
     assert result["ok"]
-    tried = {one["stage"] for one in result["costs"]}
-    assert {*RECIPES[name].stages(scale, arm)} <= {stage.rpartition("/")[2] for stage in tried}
+    costed = {one["stage"] for one in result["costs"]}
+    stages = RECIPES[name].stages(scale, RECIPES[name].arms(scale)[0])
+    assert {*stages} <= {stage.rpartition("/")[2] for stage in costed}
     assert all(one["hours"] > 0 for one in result["costs"] if one["steps"])

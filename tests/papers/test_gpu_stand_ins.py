@@ -1,4 +1,7 @@
-"""Scale `gpu` on a CPU: two steps of every stage and a few items of every evaluation, with tiny models."""
+"""Scale `gpu` on a CPU: two steps of every stage and a few items of every evaluation, with tiny models.
+
+They are fetched by the real clients from a Hub on the loopback, by the names and revisions of the recipes.
+"""
 
 import json
 from pathlib import Path
@@ -7,12 +10,17 @@ import pytest
 import stand_in_recipes
 from forked_jobs import forked
 from papers import OFFLINE, RECIPES, WITH_GPU
-from stand_in_recipes import half_are_right
+from stand_in_recipes import MACHINE, half_are_right
+from stocked_hub import stocked
 
 from encore.forecast import stand_ins, trial
 from encore.recipe.graph import Graph, Node
 
-MACHINE = ["--gpus", "0", "--vllm-gpus", "0", "--nodes", "1", "--shard", "none"]
+
+@pytest.fixture(scope="module", autouse=True)
+def hub(tmp_path_factory):
+    with stocked(tmp_path_factory.mktemp("hub")) as served:
+        yield served
 
 
 def stage(graph: Graph, node: Node, inputs: dict[str, Path], place: tuple[str, Path]) -> Path:
@@ -62,7 +70,7 @@ def try_all(graph: Graph, recipe: str, scale: str, folder: Path) -> None:
 def test_two_steps_of_every_stage(recipe, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own = stand_in_recipes.only(RECIPES[recipe], "gpu")
-    try_all(stand_in_recipes.graph([own], tmp_path), recipe, "gpu", tmp_path)
+    try_all(stand_in_recipes.graph([own]), recipe, "gpu", tmp_path)
 
 
 @pytest.mark.slow
@@ -71,4 +79,4 @@ def test_two_steps_offline(recipe, tmp_path, monkeypatch):
     """In bfloat16, from models that are made here; what every stage kind of these recipes has."""
     monkeypatch.chdir(tmp_path)
     every = [stand_in_recipes.only(RECIPES[name], "gpu-offline") for name in (recipe, "tiny_lm")]
-    try_all(stand_in_recipes.graph(every, tmp_path), recipe, "gpu-offline", tmp_path)
+    try_all(stand_in_recipes.graph(every), recipe, "gpu-offline", tmp_path)
