@@ -7,11 +7,11 @@ c_{i,t} the derivative of the loss by log \pi(o_{i,t}), which automatic differen
 
     variance = G ( \sum P(group) |g(group)|^2 - |mean|^2 )      per string that is drawn
 
-| objective       | a group           | loss                                             | its code             |
-|-----------------|-------------------|--------------------------------------------------|----------------------|
-| policy_gradient | G of pi_old       | PPO's clip, and k3 (PPO Eq. 7, DeepSeekMath Eq. 3)| objectives.grpo      |
-| fine_tuning     | one that is right | -log pi                                          | here                 |
-| dpo             | a labelled pair   | -log sigmoid of implicit rewards (DPO Eq. 7)     | objectives.losses    |
+| objective       | a group           | loss                                         | its code          |
+|-----------------|-------------------|----------------------------------------------|-------------------|
+| policy_gradient | G of pi_old       | PPO's clip (PPO Eq. 7), and a KL penalty     | objectives.grpo   |
+| fine_tuning     | one that is right | -log pi                                      | here              |
+| dpo             | a labelled pair   | -log sigmoid of implicit rewards (DPO Eq. 7) | objectives.losses |
 
 Of dpo the two strings are drawn by the reference, and Bradley and Terry label them by their true rewards.
 """
@@ -147,7 +147,7 @@ def _advantage(bandit: Bandit, old: Tensor, drawn: Draws, args: BanditArgs) -> T
 def _baseline(bandit: Bandit, old: Tensor, optimal: bool) -> Tensor:
     r"""Return the mean of the rewards or, `optimal`, the scalar with the least variance, ().
 
-        b* = E[ |\nabla log \pi|^2 r ] / E[ |\nabla log \pi|^2 ]      (Greensmith et al. 2004, §4)
+    b* = E[ |\nabla log \pi|^2 r ] / E[ |\nabla log \pi|^2 ]      (Greensmith et al. 2004, §4)
     """
     weights = bandit.strings.probabilities(old)  # (S,)
     if optimal:

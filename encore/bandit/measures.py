@@ -1,17 +1,18 @@
 r"""What is measured of an estimator at a policy: against the exact gradient, of its penalty, and of its clip.
 
-| name                  | what                                                                               |
-|-----------------------|------------------------------------------------------------------------------------|
-| gradient/gap          | \|mean - \nabla J\| / \|\nabla J\|: the bias, as a share of the gradient                |
-| gradient/angle        | degrees between mean and \nabla J: 90 is useless, 180 the wrong way                 |
-| gradient/scale        | length of the mean along \nabla J, as a share of \nabla J                          |
-| gradient/variance     | the variance per string that is drawn                                              |
-| gradient/fine_tuning  | degrees between mean and the gradient of fine-tuning on what is right               |
-| kl/gap, kl/size       | the penalty's part of the mean against -\beta \nabla KL: bias and length            |
-| kl/held, kl/forward   | its bias against the KL of tokens at prefixes held fixed, and the reverse KL turned |
-| kl/error, kl/variance | what the estimator's value is off the KL of strings in the mean, and its variance   |
-| optimum/gradient      | length of the mean where RLHF has its optimum                                      |
-| cut/good_above …      | share of the tokens of A > 0 and ratio > 1 + epsilon (…) that have no gradient      |
+| name                  | what                                                                          |
+|-----------------------|-------------------------------------------------------------------------------|
+| gradient/gap          | the bias: length of mean - \nabla J, as a share of the length of \nabla J     |
+| gradient/angle        | degrees between mean and \nabla J: 90 is useless, 180 the wrong way           |
+| gradient/scale        | length of the mean along \nabla J, as a share of the length of \nabla J       |
+| gradient/variance     | the variance per string that is drawn                                         |
+| gradient/fine_tuning  | degrees between mean and the gradient of fine-tuning on what is right         |
+| kl/gap, kl/size       | the penalty's part of the mean: bias against -\beta \nabla KL, and length     |
+| kl/held, kl/forward   | its bias against the KL of tokens at fixed prefixes, and against their other KL |
+| kl/error, kl/variance | how far the mean of the penalty's value is off the KL, and the value's variance |
+| cut/good_above …      | share of the tokens of A > 0 and ratio > 1 + epsilon (…) without a gradient   |
+| drift                 | KL(old, policy) at the end of the updates on one rollout, nats a string       |
+| optimum/gradient      | length of the mean where RLHF has its optimum                                 |
 """
 
 import math
@@ -127,4 +128,3 @@ def angle(a: Tensor, b: Tensor) -> float:
 
 def _gap(a: Tensor, b: Tensor) -> float:
     return ((a - b).norm() / b.norm()).item()
-

@@ -60,7 +60,7 @@ def _of_estimator(bandit: Bandit, policy: Tensor, old: Tensor, args: BanditArgs)
 def summed_up(history: Sequence[Mapping[str, float]]) -> Measures:
     """Return `mean/x` and `max/x` of the measures of an estimator over all steps that have them.
 
-    Of a variance and of the drift also `mean/log10_x`, the mean of the logarithm.
+    Of variances and of the drift also `mean/log10_x` and `max/log10_x`, of the logarithm.
     """
     values: dict[str, list[float]] = {}
     for entry in history:
@@ -73,4 +73,5 @@ def summed_up(history: Sequence[Mapping[str, float]]) -> Measures:
         if name.endswith(("/variance", "drift")):
             logs = [math.log10(max(value, LEAST)) for value in column]
             summary[f"mean/log10_{name}"] = sum(logs) / len(logs)
+            summary[f"max/log10_{name}"] = max(logs)
     return summary

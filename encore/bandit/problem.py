@@ -65,7 +65,7 @@ class Bandit:
         return gae.token_rewards(self.rewards, log_ratio, self.strings.mask, self.beta if penalised else 0.0)
 
     def values(self, old: Tensor, rewards: Tensor) -> Tensor:
-        """The critic's value before each token, (S, T): the expected sum of the rewards to come, and its error.
+        """The critic's value before each token, (S, T): the expected rewards to come, and the critic's error.
 
         `rewards` (S, T) are of tokens; `old` (P, V) is the policy that goes on from each prefix.
         """

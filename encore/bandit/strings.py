@@ -73,8 +73,3 @@ def every(letters: int, longest: int) -> Strings:
             prefixes[row, t] = rows[text[:t]]
             mask[row, t] = 1
     return Strings(tuple(texts), tokens, prefixes, mask, (len(beginnings), letters + 1))
-
-
-def count(letters: int, longest: int) -> int:
-    """How many strings there are."""
-    return sum(letters**size for size in range(longest)) + letters**longest

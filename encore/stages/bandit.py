@@ -2,9 +2,9 @@
 
     python -m encore.stages bandit --config '{"args": …}' …
 
-Its product is `final/strings.csv`: each string with its reward, and its probabilities by the reference, by the
-first policy, by the last one, and by RLHF's optimum. The work takes about a second, so it has no checkpoints:
-a killed run starts again, and ends with the same bits.
+Its product is `final/strings.csv`: each string with its reward, and its probabilities by the reference, by
+the first policy, by the last one, and by RLHF's optimum. The work takes about a second, so it has no
+checkpoints: a killed run starts again, and ends with the same bits.
 """
 
 import csv

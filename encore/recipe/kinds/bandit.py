@@ -1,4 +1,4 @@
-"""Stage `bandit`: an estimator of the gradient on strings that can all be listed, without a sampling error."""
+"""Stage `bandit`: an estimator of the policy gradient, on strings that can all be listed."""
 
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
@@ -20,7 +20,7 @@ class BanditArgs(Args):
     steps: Positive
     inner_steps: Positive = 1  # updates on one rollout, which the policy before them has drawn
     letters: Annotated[int, Field(ge=1, le=8)] = 2  # of the alphabet, beside the end token
-    longest: Positive = 3  # tokens of a string at most
+    longest: Annotated[int, Field(ge=1, le=8)] = 3  # tokens of a string at most
     rewards: Literal["graded", "right"] = "graded"  # between 0 and 1, or 1 for a fifth of the strings
     objective: Literal["policy_gradient", "fine_tuning", "dpo"] = "policy_gradient"
     group: Batch = 1  # strings that are drawn together
@@ -34,6 +34,11 @@ class BanditArgs(Args):
     # where the penalty stands: in the reward, or in the loss by an estimator; k3_weighted is k3 times the
     # ratio; guide is the mean of log pi_ref - log pi
     kl: Literal["none", "reward", "k1", "k2", "k3", "k3_weighted", "guide"] = "none"
+
+    @property
+    def strings(self) -> int:
+        """How many strings there are: those that end before their last token, and those that do not."""
+        return sum(self.letters**size for size in range(self.longest)) + self.letters**self.longest
 
 
 class BanditStage(Stage):
@@ -49,9 +54,9 @@ class BanditStage(Stage):
     def _strings_that_can_be_listed(self) -> Iterator[Mistake]:
         """Yield more groups of strings than are listed, and groups of one that are to be compared."""
         args = self.args
-        strings = sum(args.letters**size for size in range(args.longest)) + args.letters**args.longest
-        if (groups := strings**args.group) > MOST_GROUPS:
-            yield "args.group", f"{strings} strings make {groups:,} groups; at most {MOST_GROUPS:,} are listed"
+        if (groups := args.strings**args.group) > MOST_GROUPS:
+            words = f"{args.strings} strings make {groups:,} groups; at most {MOST_GROUPS:,} are listed"
+            yield "args.group", words
         if args.group < 2 and args.advantage in COMPARING:
             yield "args.group", f"advantage {args.advantage} compares at least 2 strings, got {args.group}"
 
@@ -72,8 +77,9 @@ class BanditStage(Stage):
         """Yield what another advantage, or another objective, does not read."""
         args = self.args
         if args.advantage != "gae":
-            for name in {"lam", "critic_error"} & args.model_fields_set:
-                yield f"args.{name}", f"it is of advantage gae, not of {args.advantage}; remove it"
+            for name in ("lam", "critic_error"):
+                if name in args.model_fields_set:
+                    yield f"args.{name}", f"it is of advantage gae, not of {args.advantage}; remove it"
         if args.objective == "fine_tuning" and args.rewards != "right":
             yield "args.rewards", "fine_tuning learns from what is right; write rewards: right"
         if args.objective != "policy_gradient" and args.group != 1:
