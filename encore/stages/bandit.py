@@ -19,7 +19,7 @@ from encore.bandit.paths import follow, summed_up
 from encore.bandit.problem import Bandit, draw
 from encore.recipe.kinds.bandit import BanditStage
 from encore.runtime import curves, files, health
-from encore.runtime.provenance import Fit
+from encore.runtime.provenance import untrained
 from encore.stages.job import Job
 from encore.stages.outcome import Outcome
 
@@ -43,7 +43,7 @@ def run(stage: BanditStage, job: Job) -> Outcome:
     return Outcome(
         metrics=metrics,
         health=[_chances(bandit, followed.policy)],
-        fit=Fit([], args.steps, 0, time.perf_counter() - began, 0),
+        fit=untrained(0, began),
         flops_a_token=0,
         formula=FORMULA,
         curve=curve,
