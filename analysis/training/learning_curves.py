@@ -91,13 +91,13 @@ TRAINING = (
     Series(
         "gradient-angle",
         "Angle between the estimator's mean and the true gradient, degrees",
-        "0: unbiased in direction; 90: of no use. Arms of one objective and rate are measured at the same policies.",
+        "0: unbiased in direction; 90: of no use. Arms of one objective and rate have the same policies.",
         (("gradient/angle", "", "-"),),
     ),
     Series(
         "gradient-variance",
         "Variance of the gradient per string that is drawn",
-        "As many more draws are needed for the same noise. Arms of one objective and rate are at the same policies.",
+        "As many more draws are needed for the same noise. Arms of one objective have the same policies.",
         (("gradient/variance", "", "-"),),
         log=True,
     ),

@@ -1,7 +1,8 @@
 """Two paths of policies: along the exact gradient, and along the mean of an estimator, with what is measured.
 
 The estimator is measured at the policies of the exact path, which the arms of a seed share that have the same
-rewards, beta and rate. The other path is the arm's own: what comes of following the estimator. A rollout is drawn by the policy before its updates.
+rewards, beta and rate. The other path is the arm's own: what comes of following the estimator. A rollout is
+drawn by the policy before its updates.
 """
 
 import math
