@@ -13,7 +13,7 @@ LAYERS = """
     encore.worlds encore.runtime
     encore.recipe
     encore.objectives encore.data encore.models
-    encore.rewards encore.labels encore.sampling
+    encore.rewards encore.labels encore.sampling encore.bandit
     encore.learning
     encore.validity
     encore.stages

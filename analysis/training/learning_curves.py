@@ -82,6 +82,26 @@ TRAINING = (
         older="clip_ratio/region_mean",
     ),
     Series(
+        "regret",
+        "Objective of RLHF below its optimum",
+        "What is lacking of E[r] - beta KL, where the optimum is known: it should fall to zero.",
+        (("regret", "", "-"),),
+        log=True,
+    ),
+    Series(
+        "gradient-angle",
+        "Angle between the estimator's mean and the true gradient, degrees",
+        "0: unbiased in direction; 90: of no use. Arms of one objective and rate have the same policies.",
+        (("gradient/angle", "", "-"),),
+    ),
+    Series(
+        "gradient-variance",
+        "Variance of the gradient per string that is drawn",
+        "As many more draws are needed for the same noise. Arms of one objective have the same policies.",
+        (("gradient/variance", "", "-"),),
+        log=True,
+    ),
+    Series(
         "zero-variance",
         "Share of groups with zero variance",
         "Groups whose rewards are all alike teach nothing: here the batch shrinks without saying so.",

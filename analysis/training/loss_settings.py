@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import singledispatch
 
 from analysis.numbers.means import DASH
+from encore.recipe.kinds.bandit import BanditStage
 from encore.recipe.kinds.dpo import DpoStage
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
@@ -29,6 +30,8 @@ ADVANTAGES = {
     "centered": "r - group mean",
     "normalized": "r - group mean",
     "max": "r where it is the largest, else 0",
+    "mean": "r - exact mean",
+    "optimal": "r - scalar of least variance",
 }
 PLAIN = {  # advantage -> name in the conformance table, without a ratio
     "moving_average": "reinforce",
@@ -82,6 +85,28 @@ def _(stage: PolicyGradientStage) -> dict[str, str]:
         "updates per rollout": str(args.inner_steps),
         "group size": str(args.num_generations),
         "learning rate": f"{args.learning_rate:g}",
+    }
+
+
+@described.register
+def _(stage: BanditStage) -> dict[str, str]:
+    args, rewarded = stage.args, stage.args.objective == "policy_gradient"
+    absent = () if rewarded else ("advantage", "over std", "ratio", "clip range")
+    ratio = "token" if args.old == "sampler" else "1, to the policy itself"
+    alone = f"beta {args.beta:g}" if args.beta else "none"
+    place = {"none": alone, "reward": f"{args.beta:g} k1 in the reward"}
+    return {
+        "objective": args.objective.replace("_", " "),
+        "mean over": "strings, each the sum of its tokens",
+        "advantage": f"GAE, lambda {args.lam:g}" if args.advantage == "gae" else ADVANTAGES[args.advantage],
+        "over std": "group" if args.advantage == "normalized" else "no",
+        "ratio": ratio,
+        "clip range": _range((max(1 - args.epsilon, 0.0), 1 + args.epsilon)),
+        "KL": place.get(args.kl, f"{args.beta:g} {args.kl.replace('_', ' ')} in the loss"),
+        "updates per rollout": str(args.inner_steps),
+        "group size": str(args.group),
+        "learning rate": f"{args.learning_rate:g}",
+        **dict.fromkeys(absent, DASH),
     }
 
 

@@ -10,7 +10,7 @@ from analysis.training.loss_settings import clip_bounds, described, name
 from encore.recipe.graph import Node
 from encore.recipe.kinds.grpo import GrpoStage
 
-RL = ("grpo", "policy_gradient", "ppo", "dpo")  # stage kinds
+RL = ("grpo", "policy_gradient", "bandit", "ppo", "dpo")  # stage kinds
 CONFORMANCE = "results/published/conformance.csv"
 
 

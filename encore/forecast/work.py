@@ -11,6 +11,7 @@ from encore.recipe.args import Loading, TrainingArgs
 from encore.recipe.base import present
 from encore.recipe.graph import Graph, Node
 from encore.recipe.kinds import (
+    BanditStage,
     DpoStage,
     GrpoStage,
     LabelStage,
@@ -42,6 +43,8 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
     if node.kind == "eval":
         return _evaluation(graph, node, assumed)
     stage, machine = graph.stage(node), graph.machine(node)
+    if isinstance(stage, BanditStage):
+        return Job(node.name, stage.run, 0)
     asked, server = machine.training, machine.serving
     learns = isinstance(stage, TrainingStage | PolicyGradientStage)
     if most and asked + server > 1 and learns:

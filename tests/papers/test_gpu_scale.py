@@ -23,7 +23,7 @@ EXPECTED = {name: {"cpu", "gpu", "gpu-offline"} for name in RECIPES if name not 
 EXPECTED |= {
     name: {"cpu", "gpu-offline"} for name in ("tiny_lm", "policy_gradient")
 }  # without a model of the Hub
-EXPECTED |= {name: {"cpu"} for name in SWEEPS}
+EXPECTED |= {name: {"cpu"} for name in (*SWEEPS, "bandit")}
 AT_ONCE = ("r1_zero", "tldr")  # planned among the fast tests
 ON_GPU = [
     pytest.param(name, scale, marks=() if name in AT_ONCE else pytest.mark.slow)

@@ -25,5 +25,5 @@ def templates(spec: Any) -> Iterator[str]:
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_no_brace_is_doubled_as_if_for_pythons_format(recipe):
     found = [*templates(RECIPES[recipe].layers.content)]
-    assert found
+    assert found or recipe == "bandit"  # which asks no model anything
     assert not [template for template in found if "{{" in template or "}}" in template]

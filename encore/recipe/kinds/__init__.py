@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from encore.errors import UserError
 from encore.recipe.args import Args
+from encore.recipe.kinds.bandit import BanditStage
 from encore.recipe.kinds.dpo import DpoStage
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.kinds.label import LabelStage
@@ -27,6 +28,7 @@ KINDS: dict[str, type[Stage]] = {
     "ppo": PpoStage,
     "dpo": DpoStage,
     "policy_gradient": PolicyGradientStage,
+    "bandit": BanditStage,
     "rejection_sampling": RejectionSamplingStage,
     "sample": SampleStage,
     "label": LabelStage,

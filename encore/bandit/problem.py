@@ -1,0 +1,117 @@
+r"""A bandit that is drawn by a seed, and what is exactly true of it: every expectation is a sum over strings.
+
+The objective of RLHF with the coefficient \beta of its KL penalty, 0 without a penalty, is
+
+    J(\pi) = E_\pi[r(s)] - \beta KL(\pi || \pi_ref)
+
+and its optimum is \pi*(s) = \pi_ref(s) exp(r(s) / \beta) / Z (DPO, arXiv 2305.18290, Eq. 4).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from encore.bandit.strings import Strings, every
+from encore.objectives import gae
+from encore.objectives.kl import exact_kl
+
+SPREAD = 1.0  # standard deviation of the reference's logits
+AWAY = 0.5  # standard deviation of the logits of the first policy less the reference's
+RIGHT = 0.2  # share of the strings that are right
+
+
+@dataclass(frozen=True)
+class Bandit:
+    """Strings with their rewards, a reference policy, a first policy, and the errors of a critic."""
+
+    strings: Strings
+    rewards: Tensor  # (S,) between 0 and 1
+    reference: Tensor  # (P, V) logits
+    start: Tensor  # (P, V) logits of the policy before training
+    errors: Tensor  # (P,) what the critic adds to the true value of each prefix
+    beta: float
+
+    def divergence(self, logits: Tensor) -> Tensor:
+        """KL(pi || pi_ref) of whole strings, in nats: ()."""
+        log_ratio = self.strings.log_probs(logits) - self.strings.log_probs(self.reference)
+        return self.strings.probabilities(logits) @ log_ratio.sum(dim=1)
+
+    def reward(self, logits: Tensor) -> Tensor:
+        """E_pi[r]: ()."""
+        return self.strings.probabilities(logits) @ self.rewards
+
+    def objective(self, logits: Tensor) -> Tensor:
+        """J(pi): ()."""
+        return self.reward(logits) - self.beta * self.divergence(logits)
+
+    def length(self, logits: Tensor) -> Tensor:
+        """The expected number of tokens: ()."""
+        return self.strings.probabilities(logits) @ self.strings.mask.sum(dim=1)
+
+    def entropy(self, logits: Tensor) -> Tensor:
+        """The entropy of whole strings, in nats: ()."""
+        return -self.strings.probabilities(logits) @ self.strings.log_probs(logits).sum(dim=1)
+
+    def optimum(self) -> Tensor:
+        """The logits (P, V) of pi*; only of a bandit with a KL penalty."""
+        tilted = self.strings.log_probs(self.reference).sum(dim=1) + self.rewards / self.beta  # (S,)
+        return self.strings.policy(tilted.log_softmax(dim=0))
+
+    def token_rewards(self, old: Tensor, penalised: bool) -> Tensor:
+        r"""r_t of each token, (S, T): the reward at the end, and if `penalised` less \beta log pi/pi_ref."""
+        log_ratio = self.strings.log_probs(old) - self.strings.log_probs(self.reference)
+        return gae.token_rewards(self.rewards, log_ratio, self.strings.mask, self.beta if penalised else 0.0)
+
+    def values(self, old: Tensor, rewards: Tensor) -> Tensor:
+        """The critic's value before each token, (S, T): the expected rewards to come, and the critic's error.
+
+        `rewards` (S, T) are of tokens; `old` (P, V) is the policy that goes on from each prefix.
+        """
+        strings, weights = self.strings, self.strings.probabilities(old)[:, None]
+        to_come = rewards.flip(1).cumsum(1).flip(1)  # (S, T)
+        true = strings.by_prefix(weights * to_come) / strings.by_prefix(weights.expand_as(to_come))
+        return (true + self.errors)[strings.prefixes] * strings.mask
+
+
+def draw(letters: int, longest: int, graded: bool, beta: float, error: float, seed: int) -> Bandit:
+    """Draw a bandit: rewards uniform on [0, 1] or, not `graded`, 1 for a fifth of the strings and else 0.
+
+    `error`: the standard deviation of the critic's errors.
+    """
+    strings, generator = every(letters, longest), torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    size = len(strings.texts)
+    uniform = torch.rand(size, generator=generator, dtype=torch.float64)
+    right = (uniform.argsort().argsort() < max(round(RIGHT * size), 1)).double()
+    reference = SPREAD * normal(*strings.shape)
+    start = reference + AWAY * normal(*strings.shape)
+    errors = error * normal(strings.shape[0])
+    return Bandit(strings, uniform if graded else right, reference, start, errors, beta)
+
+
+def gradient(function: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
+    """Return the gradient of a function of logits (P, V) by automatic differentiation: (P V,)."""
+    leaf = logits.clone().requires_grad_()
+    (made,) = torch.autograd.grad(function(leaf), leaf)
+    return made.flatten()
+
+
+def held_prefixes(bandit: Bandit, logits: Tensor, forward: bool = False) -> Tensor:
+    """Return the gradient of the KL of each token, (P V,), where the prefixes are drawn but held fixed.
+
+    It leaves out how the policy changes which prefixes come. The KL is KL(pi || pi_ref) of the token, or
+    `forward`, KL(pi_ref || pi).
+    """
+    visits = bandit.strings.by_prefix(bandit.strings.probabilities(logits)[:, None] * bandit.strings.mask)
+    log_ref = bandit.reference.log_softmax(dim=1)
+
+    def summed(leaf: Tensor) -> Tensor:
+        log_pi = leaf.log_softmax(dim=1)
+        return visits @ (exact_kl(log_ref, log_pi) if forward else exact_kl(log_pi, log_ref))
+
+    return gradient(summed, logits)

@@ -1,0 +1,86 @@
+"""Stage `bandit`: an estimator of the policy gradient, on strings that can all be listed."""
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from encore.recipe.args import Args, Batch, Rate
+from encore.recipe.base import Mistake, NotNegative, Positive
+from encore.recipe.kinds.stage import Stage, rule
+
+MOST_GROUPS = 20_000  # of a rollout's draws, all of which are listed
+COMPARING = ("leave_one_out", "centered", "normalized")  # the draws of a group with each other
+
+
+class BanditArgs(Args):
+    """`args` of a stage `bandit`; encore/bandit/estimators.py has the equations."""
+
+    learning_rate: Rate  # of gradient ascent, by the mean of the estimator
+    steps: Positive
+    inner_steps: Positive = 1  # updates on one rollout, which the policy before them has drawn
+    letters: Annotated[int, Field(ge=1, le=8)] = 2  # of the alphabet, beside the end token
+    longest: Annotated[int, Field(ge=1, le=8)] = 3  # tokens of a string at most
+    rewards: Literal["graded", "right"] = "graded"  # between 0 and 1, or 1 for a fifth of the strings
+    objective: Literal["policy_gradient", "fine_tuning", "dpo"] = "policy_gradient"
+    group: Batch = 1  # strings that are drawn together
+    # mean: less the exact mean of all rewards; optimal: less the scalar with the least variance
+    advantage: Literal["raw", "mean", "optimal", "leave_one_out", "centered", "normalized", "gae"] = "mean"
+    lam: Annotated[float, Field(ge=0, le=1)] = 1.0  # of advantage gae
+    critic_error: NotNegative = 0.0  # standard deviation of what gae's critic adds to the true values
+    old: Literal["sampler", "current"] = "sampler"  # the policy below the ratio; current makes it 1
+    epsilon: NotNegative = 0.2  # of the clip
+    beta: NotNegative = 0.0  # coefficient of the KL penalty in the objective
+    # where the penalty stands: in the reward, or in the loss by an estimator; k3_weighted is k3 times the
+    # ratio; guide is the mean of log pi_ref - log pi
+    kl: Literal["none", "reward", "k1", "k2", "k3", "k3_weighted", "guide"] = "none"
+
+    @property
+    def strings(self) -> int:
+        """How many strings there are: those that end before their last token, and those that do not."""
+        return sum(self.letters**size for size in range(self.longest)) + self.letters**self.longest
+
+
+class BanditStage(Stage):
+    """An estimator is measured by listing all that can be drawn, and a tabular policy follows its mean."""
+
+    product: ClassVar[str] = "a table of strings"
+    required = ("args",)
+
+    run: Literal["bandit"]
+    args: BanditArgs
+
+    @rule
+    def _strings_that_can_be_listed(self) -> Iterator[Mistake]:
+        """Yield more groups of strings than are listed, and groups of one that are to be compared."""
+        args = self.args
+        if (groups := args.strings**args.group) > MOST_GROUPS:
+            words = f"{args.strings} strings make {groups:,} groups; at most {MOST_GROUPS:,} are listed"
+            yield "args.group", words
+        if args.group < 2 and args.advantage in COMPARING:
+            yield "args.group", f"advantage {args.advantage} compares at least 2 strings, got {args.group}"
+
+    @rule
+    def _a_penalty_in_one_place(self) -> Iterator[Mistake]:
+        """Yield a penalty without a coefficient or the reverse, and one that its place does not allow."""
+        args = self.args
+        if args.objective == "dpo":
+            if not args.beta or args.kl != "none":
+                yield "args.beta", "dpo has the KL penalty by its beta alone; write beta, and kl: none"
+        elif (args.kl == "none") != (args.beta == 0):
+            yield "args.beta", "beta and kl go together: a penalty has a coefficient and a place"
+        if args.kl == "reward" and args.advantage != "gae":
+            yield "args.kl", "a penalty in the reward of each token needs advantage gae"
+
+    @rule
+    def _a_critic_of_gae(self) -> Iterator[Mistake]:
+        """Yield what another advantage, or another objective, does not read."""
+        args = self.args
+        if args.advantage != "gae":
+            for name in ("lam", "critic_error"):
+                if name in args.model_fields_set:
+                    yield f"args.{name}", f"it is of advantage gae, not of {args.advantage}; remove it"
+        if args.objective == "fine_tuning" and args.rewards != "right":
+            yield "args.rewards", "fine_tuning learns from what is right; write rewards: right"
+        if args.objective != "policy_gradient" and args.group != 1:
+            yield "args.group", f"it is of policy_gradient, not of {args.objective}; remove it"
