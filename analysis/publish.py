@@ -18,7 +18,7 @@ seeds by now) keeps its verdicts.
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -83,7 +83,7 @@ def publish(run: Run, out: Path, report: str) -> None:
     for table in (table for view in views(results).values() for table in view.tables):
         table.numbers.to_csv(out / f"{table.name}.csv", index=False)
     registration.keep(run, results.provenance.registration, out)
-    numbers = worth_keeping(results.numbers)
+    numbers = worth_keeping(results.numbers, run.document.metrics)
     folder_tells = ["recipe", "scale"]
     numbers = numbers.drop(columns=["step", "source", *folder_tells]).round(INTERVAL)
     recorded.write(numbers, out / NUMBERS)
@@ -141,17 +141,18 @@ def packages(runs: pd.DataFrame) -> str:
     return "\n".join([*lines, *(f"{name}=={version}" for name, version in sorted(here.items()))]) + "\n"
 
 
-def worth_keeping(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Numbers that arms or seeds share once, under their owner; `last/…` only without its `last_fifth/…`.
+def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.DataFrame:
+    """Return the numbers that a record keeps; `named`: the metrics that the recipe names.
 
-    Without what is read off frontiers, which analysis.numbers.recorded reads anew, and without evaluations of
-    sensitivity, whose table has them.
+    Numbers that arms or seeds share are kept once, under their owner. A `last/…` that is not named is kept
+    only if its `last_fifth/…` is missing. Numbers read off frontiers are left out, since
+    analysis.numbers.recorded reads them anew, and evaluations of sensitivity, since their table has them.
     """
     kept = (numbers.arm != FRONTIER) & ~numbers.node.str.contains(MARK, regex=False)
     numbers = numbers[kept].drop_duplicates(["source", "metric"])
     averaged = numbers.assign(metric=numbers.metric.str.replace(r"^last/", "last_fifth/", regex=True))
     there = pd.MultiIndex.from_frame(averaged[KEY]).isin(pd.MultiIndex.from_frame(numbers[KEY]))
-    return numbers[~(numbers.metric.str.startswith("last/") & there)]
+    return numbers[~(numbers.metric.str.startswith("last/") & there) | numbers.metric.isin(named)]
 
 
 def index(root: Path = Path(".")) -> None:

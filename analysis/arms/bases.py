@@ -7,6 +7,7 @@ import pandas as pd
 
 from analysis.arms.uncertainty import shares_base
 from analysis.numbers.means import number
+from analysis.numbers.recorded import title
 from analysis.numbers.run import Run
 
 # Beside the records: record, claim, base (the seed that pretrained it), seed, difference.
@@ -25,7 +26,7 @@ def one_base_each(runs: Iterable[Run]) -> str:
     shared: list[str] = []
     varied: list[str] = []
     for run in runs:
-        (shared if shares_base(run) else varied).append(run.name)
+        (shared if shares_base(run) else varied).append(title(f"{run.name}-{run.scale}"))
     if not shared:
         return ""
     where = f"of the record of {', '.join(shared)}" if varied else "of a record"
@@ -55,7 +56,7 @@ def others(folder: Path, records: Iterable[str]) -> str:
         values = [number(value, metric) for value in means["mean"]]
         least, most = means["size"].min(), means["size"].max()
         said.append(
-            f"{name.rpartition('-')[0]} on {len(values)} other base models gave {', '.join(values)} for "
+            f"{title(name)} on {len(values)} other base models gave {', '.join(values)} for "
             f"{number(ours, metric)} ({claim}; {least} to {most} seeds each)."
         )
     return " ".join(said)

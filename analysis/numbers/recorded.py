@@ -41,6 +41,11 @@ def folders(published: Path) -> list[Path]:
     return sorted(path.parent for path in published.glob("*/claims.csv"))
 
 
+def title(record: str) -> str:
+    """Return what sentences call a record: `r1_zero` for r1_zero-cpu, and `r1_zero-small` as it is."""
+    return record.removesuffix("-cpu")
+
+
 def of_earlier_world(folder: Path, graph: Graph) -> bool:
     """Whether the recipe judges fresh seeds by now, from FRESH on, of which the record has none."""
     first = graph.recipes[folder.name.rpartition("-")[0]].first_seed

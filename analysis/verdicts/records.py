@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.arms import bases
-from analysis.numbers.recorded import as_run, current, folders, of_earlier_world
+from analysis.numbers.recorded import as_run, current, folders, of_earlier_world, title
 from analysis.numbers.run import Run
 from analysis.verdicts import claims, suite, summary, whose, written
 from encore.recipe.files import REGISTERED
@@ -104,7 +104,7 @@ def notice(folder: Path, graph: Graph) -> str:
 def _of_registration(folder: Path) -> str:
     """Return which records are registered, in a sentence; an empty text if all are, or if there is none."""
     registered = {record: (record / REGISTERED).exists() for record in folders(folder)}
-    names = [record.name.rpartition("-")[0] for record, holds in registered.items() if holds]
+    names = [title(record.name) for record, holds in registered.items() if holds]
     if all(registered.values()):
         return ""
     if not names:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.numbers.recorded import title
+
 WRITTEN = "written.csv"
 COLUMNS = ["record", "claims", "fixed_commit", "fixed", "first_run_commit", "first_run", "written", "later"]
 SAID = {  # `written` -> what it says of a record's claims
@@ -44,7 +46,7 @@ def listed(folder: Path) -> str:
     """When the claims of the records in `folder` were written, as a Markdown list; empty without WRITTEN."""
     names: dict[str, list[str]] = {kind: [] for kind in SAID}
     for row in read(folder).to_dict("records"):
-        names[row["written"]].append(row["record"].rpartition("-")[0] + _in_brackets(row["later"]))
+        names[row["written"]].append(title(row["record"]) + _in_brackets(row["later"]))
     return "".join(f"- {said}: {', '.join(names[kind])}\n" for kind, said in SAID.items() if names[kind])
 
 

@@ -72,6 +72,14 @@ def test_a_last_step_is_not_kept_beside_its_last_fifth():
     assert kept.metric.tolist() == [*names[1:], "last/loss"]  # seed 1 has no other number of it
 
 
+def test_a_last_step_that_a_claim_reads_is_kept():
+    """It was not: a claim of `last/regret` was open in the report, and "not tested" in the record."""
+    numbers = pd.DataFrame(
+        {"arm": "a", "seed": 0, "node": "grpo", "metric": ["last/regret", "last_fifth/regret"], "source": "s"}
+    )
+    assert publish.worth_keeping(numbers, ["last/regret"]).metric.tolist() == numbers.metric.tolist()
+
+
 def test_what_is_read_off_frontiers_is_no_part_of_a_record():
     numbers = pd.DataFrame({"arm": ["a", "frontier"], "seed": 0, "node": "x", "metric": "m", "source": "s"})
     numbers.loc[1, "source"] = "s t"

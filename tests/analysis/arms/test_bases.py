@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import of_record
 import pandas as pd
 import pytest
 
@@ -50,13 +51,7 @@ def first_lines(page: Path) -> str:
     return " ".join(below[:1700].split())
 
 
-def trained(record: str) -> int:
-    """How many base models the seeds of a record's arm have, of the arm that has the most."""
-    runs = pd.read_csv(RECORDS / record / "runs.csv")
-    return runs[runs.stage.str.endswith("pretrain")].groupby("arm").seed.nunique().max()
-
-
-ON_ONE = [record for record in ALL if trained(record) == 1]
+ON_ONE = [record for record in ALL if of_record.bases(RECORDS / record) == 1]
 
 
 @pytest.mark.parametrize("page", ["README.md", "results/published/README.md", "results/published/index.html"])

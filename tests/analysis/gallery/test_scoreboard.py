@@ -68,8 +68,7 @@ def test_sanity_checks_are_counted_apart_from_findings(first_page):
     papers, ours, sanity = scoreboard.groups([*BOARD.values()])
     assert len(papers) + len(ours) + len(sanity) == len(BOARD)
     assert ("gspo", "gspo-token-is-gspo") in {(line.recipe, line.id) for line in sanity}
-    assert len(sanity) == 15
-    held = f"{whose.SANITY} {sum(line.word == whose.SHOWN for line in sanity)} of 15"
+    held = f"{whose.SANITY} {sum(line.word == whose.SHOWN for line in sanity)} of {len(sanity)}"
     assert held in scoreboard.markdown([*BOARD.values()])
     assert f"<b>{whose.passed(sanity)}</b>" in first_page
 

@@ -2,7 +2,7 @@
 
     python tests/encore/forecast/plan_checks.py
 
-The runs of others are in published_runs.yaml, with GPU-hours; ours are the records of scale cpu, with the
+The runs of others are in published_runs.yaml, with GPU-hours; ours are the records, with the
 operations and the hours that they took: of a processor or, in older records, of the clock.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from analysis.numbers.recorded import of_earlier_world
+from analysis.numbers.recorded import of_earlier_world, title
 from encore.forecast.hardware import GPUS, Assumptions, change, machine
 from encore.forecast.plan import Estimate, of_job
 from encore.forecast.work import of_node
@@ -31,7 +31,13 @@ SHARE = 0.3  # and of a recipe at scale cpu
 BUSY = "cores shared with other jobs: the same stage took 112 s in one record and 410 s in another"
 FASTER = "processor time, on another kind of processor than the one whose rates the planner has"
 GIVEN_UP = "its policies give up their working (24 to 19 tokens); a plan expects more of it"
-SHORTER = {"code": GIVEN_UP}  # by length/correct in curves.csv
+SHARED = (
+    "the record counts a prompt with each of its 8 responses; the stage reads it once, as the plan has it"
+)
+OTHER = {
+    "code": GIVEN_UP,
+    "r1_zero-small": SHARED,
+}  # why operations differ; of code by length/correct in curves.csv
 
 
 # what a recipe names of a data set for stages of each kind
@@ -84,26 +90,30 @@ def of_others() -> list[dict[str, Any]]:
 
 
 def of_records() -> list[dict[str, Any]]:
-    """Each record of scale cpu: all stages and runs that its cost.csv counts."""
+    """Each record of a training: all stages and runs that its cost.csv counts."""
     graph, rows = Graph(load_all(ROOT / "recipes")), []
-    for file in sorted((ROOT / "results" / "published").glob("*-cpu/cost.csv")):
+    for file in sorted((ROOT / "results" / "published").glob("*/cost.csv")):
         if of_earlier_world(file.parent, graph):
             continue  # of arms that the recipe may lack by now
-        recipe = file.parent.name.removesuffix("-cpu")
+        recipe, _, scale = file.parent.name.rpartition("-")
         measured, counted = [0.0, 0.0], [0.0, 0.0]
         costs = [cost for cost in csv.DictReader(file.open(encoding="utf-8")) if cost["stage"] != "all"]
         late = FASTER if all(cost.get("cpu_s") for cost in costs) else BUSY
         for cost in costs:
             of, _, stage = cost["stage"].rpartition("/")
-            job = of_node(graph, Node(of or recipe, "cpu", cost["arm"], 0, stage, "stage"), Assumptions())
+            job = of_node(graph, Node(of or recipe, scale, cost["arm"], 0, stage, "stage"), Assumptions())
             found, runs = of_job(job, GPUS["H100"], Assumptions()), int(cost["runs"])
             measured = [measured[0] + float(cost["flops"]), measured[1] + _seconds(cost) / 3600]
             counted = [counted[0] + found.flops * runs, counted[1] + found.hours * runs]
+        if not measured[0]:
+            continue  # of tables, as bandit is: nothing is planned for them
         for place, unit in enumerate(("operations", "hours")):
-            source = f"results/published/{recipe}-cpu/cost.csv"
-            row = _row(recipe, "2 cores", unit, measured[place], counted[place], "", source, SHARE)
+            source = f"results/published/{file.parent.name}/cost.csv"
+            row = _row(
+                title(file.parent.name), "2 cores", unit, measured[place], counted[place], "", source, SHARE
+            )
             row["why"] = (
-                "" if row["within"] == "yes" else late if unit == "hours" else SHORTER.get(recipe, "")
+                "" if row["within"] == "yes" else late if unit == "hours" else OTHER.get(row["run"], "")
             )
             rows.append(row)
     return rows
