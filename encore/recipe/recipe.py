@@ -25,7 +25,7 @@ class Recipe:
     _stages: dict[tuple[str, str, str], Stage] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-
+    _arms: dict[str, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _evals: dict[tuple[str, str], Evals] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -51,8 +51,11 @@ class Recipe:
 
     def arms(self, scale: str) -> list[str]:
         """Return the arms that exist at a scale, in the recipe's order: the first is the paper's own."""
-        arms = self.document.arms.items()
-        return [name for name, arm in arms if arm.is_at(scale) and not self.layers.lacks(scale, name)]
+        if scale not in self._arms:
+            arms = self.document.arms.items()
+            exist = [name for name, arm in arms if arm.is_at(scale) and not self.layers.lacks(scale, name)]
+            self._arms[scale] = exist
+        return [*self._arms[scale]]
 
     def evals(self, scale: str, arm: str) -> Evals:
         """Return the evaluations of an arm at a scale. Raises UserError with all mistakes in their types."""

@@ -46,12 +46,15 @@ def check_target(graph: Graph, node: Node, text: str, wanted: str, path: str, wh
 
 def check_cycle(graph: Graph, node: Node, above: list[Node]) -> None:
     """Raise UserError if the node, or what it needs, needs itself; `above`: the chain that leads to it."""
+    if node in graph.acyclic:
+        return
     if node in above:
         names = [f"{n.recipe}/{n.name}" for n in [*above[above.index(node) :], node]]
         raise UserError(f"stages.{above[-1].name}.needs: a cycle: {' needs '.join(names)}")
     for source in graph.needs(node).values() if read(graph, node) else ():
         check_needs(graph, source, "")
         check_cycle(graph, source, [*above, node])
+    graph.acyclic.add(node)
 
 
 def check_inputs(graph: Graph, node: Node) -> None:
