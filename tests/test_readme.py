@@ -5,12 +5,9 @@ The two pip commands, the quickstart and pytest itself are run by .ci/run, each 
 
 import csv
 import re
-import shlex
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dry_runs
 import pytest
 
 from encore.recipe.load import load_all
@@ -25,24 +22,18 @@ VERDICT = re.compile(
 LONGEST = 90  # lines of the README, which a visitor reads in a minute
 
 
-def plan(command: str) -> subprocess.CompletedProcess[str]:
-    words = [str(Path(sys.executable).with_name("snakemake")), *shlex.split(command)[1:], "--dry-run"]
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
-
-
 @pytest.fixture(scope="module")
 def planned():
-    """command -> its dry run, two at a time."""
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(CODE, pool.map(plan, CODE), strict=True))
+    """command -> the exit status and the output of its dry run."""
+    return dry_runs.of(CODE, ROOT)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", CODE)
 def test_command_is_planned(planned, command):
     """Dry, for real it takes minutes; a target that does not exist, or a wrong flag, fails here as well."""
-    done = planned[command]
-    assert done.returncode == 0, done.stdout + done.stderr
+    status, text = planned[command]
+    assert status == 0, text
 
 
 def test_every_paper_is_in_the_readme():

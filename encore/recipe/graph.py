@@ -79,7 +79,9 @@ class Graph:
     _lineages: dict[Node, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _owners: dict[Node, Node] = field(default_factory=dict, init=False, repr=False, compare=False)
     _inputs: dict[Node, dict[str, Node]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    acyclic: set[Node] = field(default_factory=set, init=False, repr=False, compare=False)  # as checked so far
+    acyclic: set[Node] = field(
+        default_factory=set, init=False, repr=False, compare=False
+    )  # as checked so far
     _evaluations: dict[Node, Evaluation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def config(self, node: Node) -> dict[str, Any]:
