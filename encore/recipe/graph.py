@@ -71,7 +71,8 @@ class Machine:
 class Graph:
     """The graph of these recipes, which must not change: what follows from a node is computed once.
 
-    `shared` is what the seeds of a record share; None: what the recipes pin.
+    `shared` is what the seeds of a record share; None: what the recipes pin. `acyclic` has the nodes of which
+    checks.needs knows by now that none of them needs itself.
     """
 
     recipes: Mapping[str, Recipe]
@@ -79,9 +80,7 @@ class Graph:
     _lineages: dict[Node, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _owners: dict[Node, Node] = field(default_factory=dict, init=False, repr=False, compare=False)
     _inputs: dict[Node, dict[str, Node]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    acyclic: set[Node] = field(
-        default_factory=set, init=False, repr=False, compare=False
-    )  # as checked so far
+    acyclic: set[Node] = field(default_factory=set, init=False, repr=False, compare=False)
     _evaluations: dict[Node, Evaluation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def config(self, node: Node) -> dict[str, Any]:
@@ -273,9 +272,7 @@ class Graph:
 
     def _pinned(self, stage: Node) -> int | None:
         """The seed that a stage is pinned to; None if it follows the run's seed."""
-        if self.shared:
-            return self.shared.stages.get((stage.recipe, stage.name))
-        return self.stage(stage).seed
+        return self.shared.stages.get((stage.recipe, stage.name)) if self.shared else self.stage(stage).seed
 
     def _seed(self, node: Node) -> int:
         """The seed a node is computed with: its own, or a pinned stage's.
