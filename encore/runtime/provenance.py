@@ -110,7 +110,7 @@ def hardware() -> dict[str, Any]:
     }
 
 
-def _gpu_memory() -> dict[str, int]:
+def gpu_memory() -> dict[str, int]:
     """What torch has taken of this process's GPU at its peak, and what the GPU has, in MiB; {} on a CPU."""
     import torch  # only here: runtime is also imported by code that must not load torch
 
@@ -139,7 +139,7 @@ def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[
         "wall_s": round(done.wall_s, 3),
         "cpu_s": round(time.process_time(), 3),
         "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        **_gpu_memory(),
+        **gpu_memory(),
         "resumed": done.resumed,
         "steps": done.steps,
         **done.rates,

@@ -3,20 +3,22 @@
     python tests/benchmarks/grpo_speed.py --out FILE.csv [--pairs 3] [--policy …/metrics.json]
     python tests/benchmarks/grpo_speed.py --out FILE.csv --recipe r1_zero --scale small --steps 2
 
-All train the same model with the same arguments on the same prompts and rewards, on one thread. The stage
+All train the same model with the same arguments on the same prompts and rewards, on one thread, and on the
+GPU if torch sees one. The stage
 also checks its inputs, records each completion and saves resumable checkpoints; the plain script does not.
 Side `stage` samples as the script does and gets the same completions; `lean` has `sampler: lean`, as most
 recipes of scale cpu, and draws others from the same law. With `--recipe`, side `stage` is stage `grpo` of the
 recipe's first arm as it stands, for that many steps.
 
 Columns: pair, side, steps, tokens, train_s, s_per_step, tokens_per_s, wall_s and cpu_s (both with imports),
-peak_rss_mb. The last rows are `stage / plain` and `lean / plain` as medians over pairs, with the commit and
-processor measured.
+peak_rss_mb, gpu_memory_mib (what torch took of the GPU; 0 without one). The last rows are `stage / plain` and
+`lean / plain` as medians over pairs, with the commit and the processor or GPU measured.
 """
 
 import argparse
 import csv
 import json
+import math
 import resource
 import statistics
 import sys
@@ -71,7 +73,7 @@ GRPO = {
     },
 }
 SEED = 0
-MEASURED = ("train_s", "s_per_step", "tokens_per_s", "wall_s", "cpu_s", "peak_rss_mb")
+MEASURED = ("train_s", "s_per_step", "tokens_per_s", "wall_s", "cpu_s", "peak_rss_mb", "gpu_memory_mib")
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,8 @@ def plain(config: dict[str, Any], model: Path, out: Path) -> None:
     trainer.train()
     seconds = time.perf_counter() - started
     state = trainer.state
-    out.write_text(
-        json.dumps({"steps": state.global_step, "tokens": state.num_input_tokens_seen, "wall_s": seconds})
-    )
+    run = {"steps": state.global_step, "tokens": state.num_input_tokens_seen, "wall_s": seconds}
+    out.write_text(json.dumps(run | provenance.gpu_memory()))
 
 
 def stage(kind: str, config: dict[str, Any], folder: Path, policy: Path | None = None) -> list[str]:
@@ -147,6 +148,7 @@ def measure(side: str, work: Work, folder: Path) -> dict[str, Any]:
         "wall_s": wall,
         "cpu_s": core_seconds() - before,
         "peak_rss_mb": memory,
+        "gpu_memory_mib": run.get("gpu_memory_mib", 0),
     }
 
 
@@ -160,8 +162,16 @@ def ratio(rows: list[dict[str, Any]], side: str) -> dict[str, Any]:
     """The row of `side` / plain, the median over pairs."""
     pairs = sorted({row["pair"] for row in rows})
     by = {(row["pair"], row["side"]): row for row in rows}
-    medians = {m: statistics.median(by[p, side][m] / by[p, "plain"][m] for p in pairs) for m in MEASURED}
-    where = {"commit": provenance.commit()[0], "cpu": provenance.processor()}
+
+    def median(column: str) -> float:
+        plain = [by[pair, "plain"][column] or math.nan for pair in pairs]  # without a GPU its memory is 0
+        return statistics.median(
+            by[pair, side][column] / value for pair, value in zip(pairs, plain, strict=True)
+        )
+
+    medians = {column: median(column) for column in MEASURED}
+    hardware = provenance.hardware()
+    where = {"commit": provenance.commit()[0], "machine": ", ".join(hardware["gpus"]) or hardware["cpu"]}
     return {"pair": "median", "side": f"{side} / plain", "steps": "", "tokens": "", **medians, **where}
 
 

@@ -15,6 +15,7 @@ def trainer(config: dict[str, Any], policy: Path, seed: int, folder: Path) -> An
     """A GRPOTrainer with the task, prompts, rewards and `args` of a resolved `grpo` stage.
 
     `policy`: a model's folder. What TRL's arguments do not reach, such as `advantage`, is left out.
+    It trains on the GPU in TRL's precision if there is one, else in float32 on the processor, like a stage.
     """
     import torch
     from datasets import Dataset
@@ -26,13 +27,13 @@ def trainer(config: dict[str, Any], policy: Path, seed: int, folder: Path) -> An
 
     world = worlds.make(config["task"])
     problems = worlds.sample(world, config["problems"], seed, "train")
+    machine = {} if torch.cuda.is_available() else {"use_cpu": True, "bf16": False}
     args = GRPOConfig(
         **{
             **config["args"],
             "output_dir": str(folder),
             "seed": seed,
-            "use_cpu": True,
-            "bf16": False,
+            **machine,
             "gradient_checkpointing": False,
             "report_to": "none",
             "disable_tqdm": True,
