@@ -72,6 +72,13 @@ def of_split(rows: Sequence[Preference], split: str | None) -> list[Preference]:
     return [row for row in rows if split in (None, row["split"])]
 
 
+def first(rows: Sequence[Any], problems: int | None) -> list[Any]:
+    """The rows of the first so many prompts, or all. Raises UserError where there are fewer."""
+    if problems is not None and problems > len(rows):
+        raise UserError(f"problems: {problems} asked, but there are {len(rows)} prompts to train on")
+    return [*rows[:problems]]
+
+
 def split_of_prompt(prompt: str, validation: float) -> str:
     """The split of a prompt, by its hash: the share `validation` of all prompts is never trained on."""
     return "validation" if text_hash(prompt) < validation * 2**64 else "train"

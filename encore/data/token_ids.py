@@ -4,9 +4,10 @@ Prompt and reply are tokenised apart, as when a reply is sampled: no token may s
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 Row = Mapping[str, Any]  # a Preference, or what has its columns prompt, responses and truncated
+OneRow = TypeVar("OneRow", bound=Row)
 Sequences = list[list[int]]  # of a row: token ids of prompt and response, one a response
 
 
@@ -69,8 +70,8 @@ def tokenised(rows: Sequence[Row], tokenizer: Any) -> list[Sequences]:
 
 
 def fitting(
-    rows: Sequence[Row], sequences: Sequence[Sequences], limit: int | None
-) -> tuple[list[Row], list[Sequences]]:
+    rows: Sequence[OneRow], sequences: Sequence[Sequences], limit: int | None
+) -> tuple[list[OneRow], list[Sequences]]:
     """The rows whose sequences all have at most `limit` tokens, and these sequences."""
     good = [i for i, one in enumerate(sequences) if limit is None or max(map(len, one)) <= limit]
     return [rows[i] for i in good], [sequences[i] for i in good]

@@ -25,7 +25,6 @@ HELP = {
     "may differ between the two",
     "gold_of_next": "the verifier pays for wrong answers: look at task.answer and task.verifier",
     "long": "raise args.max_length",
-    "max_length": "raise args.max_length",
 }
 
 

@@ -1,5 +1,6 @@
 """How many rows a stage has to learn from, or to answer, where its recipe does not say."""
 
+import re
 from typing import Any
 
 from encore.forecast.hardware import Assumptions
@@ -25,7 +26,6 @@ ROWS = {
     ("HuggingFaceH4/ultrafeedback_binarized", "", "train_prefs"): 61_135,
     ("HuggingFaceH4/ultrafeedback_binarized", "", "train_sft"): 61_135,
     ("HuggingFaceH4/ultrafeedback_binarized", "", "test_prefs"): 2_000,
-    ("Jiayi-Pan/Countdown-Tasks-3to4", "", "train[:327680]"): 327_680,
     ("NeelNanda/pile-10k", "", "train"): 10_000,
     ("berkeley-nest/Nectar", "", "train"): 182_954,
     ("knoveleng/open-rs", "", "train"): 7_000,
@@ -37,6 +37,7 @@ ROWS = {
     ("trl-internal-testing/tldr-preference-trl-style", "", "train"): 92_858,
 }
 DOCUMENTS = 4_096  # of a world that is not told how many
+SLICE = re.compile(r"[^\[]+\[(?P<start>\d*):(?P<to>\d+)\]")
 KEPT = 0.5  # of the completions of rejection sampling, that are right
 RANKED = {"berkeley-nest/Nectar": 7}  # replies of a row; otherwise two
 
@@ -93,7 +94,13 @@ def _of_source(
     if not isinstance(task, DataSet):
         return problems or documents or DOCUMENTS, []
     name = task.hub or task.file or "?"
-    known = ROWS.get((name, task.subset or "", task.split or ""))
+    known = ROWS.get((name, task.subset or "", task.split or "")) or _of_slice(task.split or "")
     if known is None and problems is None:
         return assumed.rows, [f"{assumed.rows:,} rows of {name} {task.split or ''}".strip()]
     return min(problems or known or assumed.rows, known or problems or 0), []
+
+
+def _of_slice(split: str) -> int | None:
+    """Return the rows of a slice such as train[:1000]; None if its end is not told, or told from the end."""
+    slices = SLICE.fullmatch(split)
+    return int(slices["to"]) - int(slices["start"] or 0) if slices else None

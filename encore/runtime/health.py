@@ -139,11 +139,10 @@ def document_context(longest: int, max_length: int | None, limit: int | None) ->
     return context(min(longest, max_length or longest), 0, limit)
 
 
-def uncut(longest: int, max_length: int | None, what: str) -> Check:
-    """Nothing is longer than `max_length`: TRL would cut it, and does not say so."""
-    message = f"the longest {what} has {longest} tokens, max_length is {max_length}"
-    ok = max_length is None or longest <= max_length
-    return check("max_length", ok, longest, max_length or 0, message)
+def left_out(long: int, prompts: int, max_length: int | None) -> Check:
+    """No prompt was left out for a response that makes more than `max_length` tokens with it."""
+    message = f"{long} of {prompts} prompts have a response longer than max_length {max_length}"
+    return check("long", long == 0, long, 0, f"{message}: they are skipped")
 
 
 def template_of(policy: Path | None, own: Any) -> Any:

@@ -19,7 +19,7 @@ MEASURED = 1024  # prompts trained on, evenly spread, whose comparisons are meas
 class Split:
     """Comparisons to train on or to measure, a row a prompt, with the token ids of their responses."""
 
-    rows: list[Row]
+    rows: Sequence[Row]
     sequences: list[Sequences]
 
     @property
@@ -61,7 +61,8 @@ def read(stage: RewardModelStage, job: Job, tokenizer: Any, args: Any) -> tuple[
         some = preferences.of_split(rows, name)
         splits[name] = Split(*token_ids.fitting(some, token_ids.tokenised(some, tokenizer), limit))
         skipped["long"] = skipped.get("long", 0) + len(some) - len(splits[name].rows)
-    splits["train"] = first(splits["train"], stage.problems)
+    kept = len(preferences.first(splits["train"].rows, stage.problems))
+    splits["train"] = Split(splits["train"].rows[:kept], splits["train"].sequences[:kept])
     shown: list[demonstrations.Demonstration] = []
     if "demonstrations" in job.inputs:
         shown = demonstrations.load(job.inputs["demonstrations"])
@@ -84,20 +85,12 @@ def _check_data(
     for split in splits.values():
         texts |= {text for row in split.rows for text in (row["prompt"], *row["responses"])}
     rows = sum(len(split.rows) for split in splits.values())
-    message = f"{long} of {rows + long} prompts have a response longer than max_length {args.max_length}"
     return health.stop_at_errors(
         [
             health.known_tokens(tokenizer, sorted(texts), "comparison"),
-            health.check("long", long == 0, long, 0, f"{message}: they are skipped"),
+            health.left_out(long, rows + long, args.max_length),
         ]
     )
-
-
-def first(split: Split, problems: int | None) -> Split:
-    """The comparisons of the first so many prompts. Raises UserError where there are fewer."""
-    if problems is not None and problems > len(split.rows):
-        raise UserError(f"problems: {problems} asked, but there are {len(split.rows)} prompts to train on")
-    return Split(split.rows[:problems], split.sequences[:problems])
 
 
 def demonstration_ids(rows: Sequence[Row], tokenizer: Any, max_length: int | None) -> Sequences:

@@ -3,10 +3,11 @@
     python -m encore.stages dpo --config '{"args": …, "pairs": "all"}' \\
         --input policy=results/…/metrics.json --input data=results/…/metrics.json …
 
-The pairs come from a stage such as `label`. The reference model is the input `reference`, or the policy as it
-starts. Every field of `args` goes to TRL's DPOConfig. After training, the implicit reward beta log pi/pi_ref
-is measured like a reward model: how often does it put the chosen completion above the rejected one, on pairs
-trained on and on held-out pairs?
+The pairs come from a stage such as `label`. As in stage `reward_model`, a prompt with a completion that makes
+more than `max_length` tokens with it is left out: the two are then about the same pairs. The reference model
+is the input `reference`, or the policy as it starts. Every field of `args` goes to TRL's DPOConfig. After
+training, the implicit reward beta log pi/pi_ref is measured like a reward model: how often does it put the
+chosen completion above the rejected one, on pairs trained on and on held-out pairs?
 """
 
 import gc
@@ -19,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 from trl import DPOConfig
 
-from encore.data import preferences
+from encore.data import preferences, token_ids
 from encore.learning.dpo import DPO, TokenPair, length, tokenise
 from encore.learning.fit import clean
 from encore.models import lora
@@ -43,14 +44,17 @@ def run(stage: DpoStage, job: Job) -> Outcome:
     """Train the policy and save it."""
     rows, skipped = preferences.usable(preferences.load(job.inputs["data"]))
     checks = health.stop_at_errors(preferences.checks(rows, skipped))
-    assert stage.pairs is not None
-    pairs = {
-        "train": preferences.pairs(preferences.of_split(rows, "train"), stage.pairs, job.seed),
-        "validation": preferences.pairs(preferences.of_split(rows, "validation"), "all", job.seed),
-    }
     args = arguments(DPOConfig, stage, job.workdir, job.seed, save_steps=100)
     options = loading_options(stage, args)
     policy = load_policy(stage, job.inputs, **options)
+    fitting, _ = token_ids.fitting(rows, token_ids.tokenised(rows, policy.tokenizer), args.max_length)
+    checks.append(health.left_out(len(rows) - len(fitting), len(rows), args.max_length))
+    learnt_from = preferences.first(preferences.of_split(fitting, "train"), stage.problems)
+    assert stage.pairs is not None
+    pairs = {
+        "train": preferences.pairs(learnt_from, stage.pairs, job.seed),
+        "validation": preferences.pairs(preferences.of_split(fitting, "validation"), "all", job.seed),
+    }
     reference = load_reference(policy, job.inputs, **options)
     if args.disable_dropout:
         disable_dropout(policy.model)
@@ -81,6 +85,7 @@ def run(stage: DpoStage, job: Job) -> Outcome:
         **curves.scalars(curve),
         **_ranked(policy.model, reference, train, validation, args.beta),
         **preferences.metrics(skipped),
+        "skipped/long": len(rows) - len(fitting),
         "pairs": len(train),
         "pairs/validation": len(validation),
         "parameters": parameters,
@@ -112,12 +117,7 @@ def _checks(
         ]
     )
     longest = max(length(pair) for pair in (*train, *validation))
-    found += health.stop_at_errors(
-        [
-            health.document_context(longest, args.max_length, positions(policy.model)),
-            health.uncut(longest, args.max_length, "completion with its prompt"),
-        ]
-    )
+    found += health.stop_at_errors([health.context(longest, 0, positions(policy.model))])
     check_evaluation(args, len(validation), "validation pairs")
     return found
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from encore.errors import known
 from encore.recipe.args import DpoArgs
-from encore.recipe.base import Mistake
+from encore.recipe.base import Mistake, Positive
 from encore.recipe.kinds.stage import rule
 from encore.recipe.kinds.training import MeasuredStage, TuningStage
 from encore.recipe.loss_types import DPO_LOSSES, SMOOTHED
@@ -26,6 +26,7 @@ class DpoStage(TuningStage, MeasuredStage):
     saved_dtype: Dtype | None = None  # as in stage pretrain
     # which pairs of each prompt's ranking to learn from
     pairs: Literal["all", "best_worst", "one"] | None = None
+    problems: Positive | None = None  # how many prompts to train on, the first ones; default: all
 
     @rule
     def _losses(self) -> Iterator[Mistake]:

@@ -42,14 +42,6 @@ def test_a_step_needs_a_whole_batch(available, ok):
         assert check["message"] == f"one step takes 32 {what}, there are {available}"
 
 
-@pytest.mark.parametrize(("max_length", "ok"), [(None, True), (20, True), (19, False)])
-def test_what_is_longer_than_max_length_is_cut(max_length, ok):
-    check = health.uncut(20, max_length, "completion with its prompt")
-    assert (check["check"], check["ok"], check["severity"]) == ("max_length", ok, "warning")
-    message = f"the longest completion with its prompt has 20 tokens, max_length is {max_length}"
-    assert check["message"] == message
-
-
 def test_unknown_tokens():
     tokenizer = worlds.tokenizer([worlds.make(TASK)])
     assert health.known_tokens(tokenizer, ["<user>1+2=<assistant>"], "prompt")["ok"]

@@ -78,8 +78,8 @@ def ready(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, trap: Any = None, pairs: str = "all", **args: Any) -> int:
-    config = {"pairs": pairs, "args": CONFIG["args"] | args}
+def run(folder: Path, trap: Any = None, problems: int | None = None, **args: Any) -> int:
+    config = {"pairs": "all", "args": CONFIG["args"] | args} | ({"problems": problems} if problems else {})
     return stage_runs.run("dpo", stage_runs.command("dpo", config, **INPUTS), folder, trap)
 
 
@@ -129,14 +129,32 @@ def test_what_is_refused_and_what_is_warned_of(ready: Path, tmp_path: Path):
         preferences_product(Path("results/data"), [row(1, b) for b in range(4)])
         assert run(folder) == 2
         assert "args.eval_strategy: steps, but there are no validation pairs" in out.read_text()
-        assert run(folder, eval_strategy="no", max_length=10, max_steps=1, sync_ref_model=False) == 0
-        result = json.loads(Path("results/dpo/metrics.json").read_text())
-        assert not next(one for one in result["health"] if one["check"] == "max_length")["ok"]
+        assert run(folder, eval_strategy="no", max_length=4) == 2
+        assert "enough_data: one step takes" in out.read_text()
         lines = Path("results/data/final/preferences.jsonl")
         lines.write_text(lines.read_text().replace('"ranking"', '"rankings"'))
         finished(Path("results/data"))
         assert run(folder) == 2
         assert "line 1: no column 'ranking'; did you mean \"rankings\"?" in out.read_text()
+
+
+@pytest.mark.slow
+def test_a_prompt_with_a_longer_completion_is_left_out_as_the_reward_model_does(ready: Path, tmp_path: Path):
+    shutil.copytree(ready, tmp_path / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path / "run")
+        rows = [row(1, b) for b in range(1, 9)]
+        rows[3] |= {"responses": [rows[3]["responses"][0] * 9, *rows[3]["responses"][1:]]}
+        preferences_product(Path("results/data"), rows)
+        args = {"eval_strategy": "no", "max_length": 20, "max_steps": 1}
+        assert run(tmp_path / "run", **args, problems=8) == 2
+        message = "problems: 8 asked, but there are 7 prompts to train on"
+        assert message in (tmp_path / "run/out.txt").read_text()
+        assert run(tmp_path / "run", **args, problems=6) == 0
+        result = json.loads(Path("results/dpo/metrics.json").read_text())
+        assert (result["metrics"]["skipped/long"], result["metrics"]["pairs"]) == (1, 3 * 6)
+        message = next(check["message"] for check in result["health"] if check["check"] == "long")
+        assert message == "1 of 8 prompts have a response longer than max_length 20: they are skipped"
 
 
 class Words:
