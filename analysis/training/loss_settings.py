@@ -26,6 +26,7 @@ ADVANTAGES = {
     "raw": "r",
     "best": "r where it is the largest, else 0",
     "positive": "1 if correct, else 0",
+    "above_mean": "r - group mean where it is above 0, else 0",
     "process": "steps to come, by the group",
     "centered": "r - group mean",
     "normalized": "r - group mean",
@@ -39,6 +40,7 @@ PLAIN = {  # advantage -> name in the conformance table, without a ratio
     "positive": "online_rft",
     "raw": "raw",
     "best": "best",
+    "": "rgra",
 }
 RATIOS = {"none": "none", "sequence_token": "sequence, gradient by token"}
 
@@ -150,7 +152,8 @@ def name(stage: GrpoStage) -> str:
     if stage.objective:
         return stage.objective
     if stage.importance_ratio == "none":
-        return PLAIN.get(advantage or "", f"{advantage or args.loss_type}, no ratio")
+        plain = f"{advantage or args.loss_type}, no ratio"
+        return PLAIN.get(advantage or "", plain) if advantage or args.loss_type == "grpo" else plain
     if stage.importance_ratio == "sequence_token":
         return "gspo-token"
     noise = "-noise" if stage.old_logp_noise else ""
@@ -158,6 +161,8 @@ def name(stage: GrpoStage) -> str:
         return "gspo" + noise
     if advantage == "process":
         return "grpo-process"
+    if advantage == "above_mean":
+        return "grpo-above-mean"
     if advantage:
         return f"{PLAIN[advantage]}-clipped"
     if args.loss_type == "dapo" and stage.dynamic_sampling:

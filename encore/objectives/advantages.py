@@ -13,6 +13,7 @@ prompt, and returns the same shape.
 | centered       | r_i - mean of the group             | the same, `centered_rewards`                     |
 | normalized     | the same over the group's std       | the same, `normalized_rewards`                   |
 | positive       | 1 if r_i > 0, else 0                | Online RFT, DeepSeekMath (2402.03300) §A.1.3     |
+| above_mean     | GRPO's where it is above 0, else 0  | positive only, Carrino et al. (arXiv 2603.18756) |
 
 `process_supervision` has the advantages that differ from token to token.
 """
@@ -115,12 +116,19 @@ def positive(rewards: torch.Tensor) -> torch.Tensor:
     return (rewards > 0).to(rewards.dtype)
 
 
+def above_mean(rewards: torch.Tensor) -> torch.Tensor:
+    """A_i = max(0, (r_i - mean) / (std + 1e-4)): what a response is better by; nothing is pushed down."""
+    advantages, _ = of_groups(rewards.reshape(-1, 1), rewards.new_ones(1), rewards.shape[1])
+    return advantages.clamp_min(0.0).view_as(rewards)
+
+
 # advantages that stage `grpo` adds to TRL's, by their names in a recipe
 OF_GROUP: dict[str, Advantage] = {
     "leave_one_out": leave_one_out,
     "raw": raw,
     "best": best,
     "positive": positive,
+    "above_mean": above_mean,
 }
 # the deltas of stage `policy_gradient`, by the lecture's names
 DELTAS: dict[str, Advantage] = {"raw": raw, "centered": centered, "normalized": normalized, "max": best}

@@ -62,6 +62,13 @@ CASES: dict[str, Case] = {
         {},
         {"advantage": "positive", "importance_ratio": "none", **ACCURACY},
     ),
+    "grpo-above-mean": Case(
+        partial(paper.grpo, **TOKENS),
+        of_rewards(paper.above_mean, **TRL_STD),
+        {},
+        {"advantage": "above_mean"},
+    ),
+    "rgra": Case(paper.likelihood, normalized, {}, {"importance_ratio": "none"}),
     "rloo-clipped": Case(
         partial(paper.dr_grpo, **TOKENS),
         of_rewards(paper.leave_one_out),

@@ -1,6 +1,6 @@
 """The conformance table: objective x property -> exact, corrected or deviating, by how much, and why.
 
-    python tests/conformance/conformance.py        writes results/published/conformance.csv
+    PYTHONPATH=tests/helpers python tests/conformance/conformance.py     writes results/published/conformance.csv
 
 Sizes are measured on the stage. `< 1e-05`: the error of value and gradient of a step, relative. A percentage:
 how far the gradient of a step is from that of the equation, at most. `x0.5`: a constant factor of the
@@ -38,7 +38,7 @@ from observe import CAP
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "results/published/conformance.csv"
-COMMAND = "python tests/conformance/conformance.py"
+COMMAND = "PYTHONPATH=tests/helpers python tests/conformance/conformance.py"
 
 ADAM = (
     "A constant factor, which Adam divides out unless a KL term or a limit of the gradient's norm stands "
@@ -51,6 +51,8 @@ EQUATIONS = {  # what `STEP` was held against
     "raw": "r grad log pi: CS336 lecture 17, rewards.",
     "best": "r grad log pi of the group's best: CS336 lecture 17, max.",
     "online_rft": "1[correct] grad log pi, a mean over tokens: DeepSeekMath A.1.3.",
+    "grpo-above-mean": "DeepSeekMath Eq. 3 with max(0, advantage): positive only, Carrino et al. 2026.",
+    "rgra": "GRPO's advantage and mean over tokens, no ratio: Carrino et al. 2026.",
     "rloo-clipped": "RLOO's advantage in the clipped sum over tokens.",
     "grpo": "DeepSeekMath Eq. 3 with beta 0.",
     "grpo-kl": "DeepSeekMath Eq. 3 and 4.",

@@ -85,6 +85,11 @@ def positive(correct: Array) -> Array:
     return (correct > 0).astype(float)
 
 
+def above_mean(r: Array, ddof: int = 0, guard: float = 0.0) -> Array:
+    """max(0, normalized(r)): positive only, Carrino et al. 2026 (arXiv 2603.18756)."""
+    return np.maximum(normalized(r, ddof, guard), 0.0)
+
+
 def process(
     steps: Sequence[Sequence[tuple[int, float]]], lengths: Sequence[int], ddof: int = 0, guard: float = 0.0
 ) -> list[Array]:

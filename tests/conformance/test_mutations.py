@@ -54,6 +54,8 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("1 for the best", "best", advantages.best, "rewards, 0.0", "1.0, 0.0"),
     ("the wrong", "online_rft", advantages.positive, "rewards > 0", "rewards <= 0"),
     ("centered", "online_rft", advantages.positive, "dtype)", "dtype) - rewards.mean()"),
+    ("all of them", "grpo-above-mean", advantages.above_mean, "clamp_min(0.0)", "clone()"),
+    ("the worse", "grpo-above-mean", advantages.above_mean, "clamp_min", "clamp_max"),
     ("own mean", "reinforce", OF_TOTAL, "if self.count", "if False"),
     ("sign of the baseline", "reinforce", OF_TOTAL, "rewards - (", "rewards + ("),
     ("counted twice", "reinforce", MovingAverage.after, "rewards.numel()", "2 * rewards.numel()"),

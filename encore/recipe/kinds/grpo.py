@@ -83,7 +83,9 @@ class GrpoStage(DomainStage):
     caps: dict[Step, Positive] | None = None
     # Below: what TRL cannot be told by `args`. Without these keys the objective is TRL's. the advantage, in
     # place of TRL's; equations: encore/objectives/advantages.py, of process: process_supervision.py
-    advantage: Literal["leave_one_out", "moving_average", "raw", "best", "positive", "process"] | None = None
+    advantage: (
+        Literal["leave_one_out", "moving_average", "raw", "best", "positive", "above_mean", "process"] | None
+    ) = None
     # none: policy gradient without a ratio, however often a rollout is used; sequence_token: GSPO, Eq. 13-14
     importance_ratio: Literal["none", "sequence_token"] | None = None
     # my_module:loss, a function of one's own in place of loss_type and of every ratio; docs/own.md

@@ -90,7 +90,7 @@ def test_domains_and_rising_caps_are_told(run):
 @pytest.mark.parametrize(
     ("keys", "args", "name", "clip"),
     [
-        ({"importance_ratio": "none"}, {}, "grpo, no ratio", "none"),
+        ({"importance_ratio": "none"}, {}, "rgra", "none"),
         ({"advantage": "raw"}, {}, "raw-clipped", f"0.8 {objectives.DASH} 1.2"),
         ({}, {"loss_type": "sapo"}, "sapo", "none"),
         ({}, {"loss_type": "cispo", "epsilon_high": 1.3}, "cispo", f"0 {objectives.DASH} 1.3"),

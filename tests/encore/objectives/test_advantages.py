@@ -1,5 +1,7 @@
 """Each advantage is its equation, written out once more with plain loops."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -23,6 +25,10 @@ def by_hand(name: str, group: list[float]) -> list[float]:
         return [r if all(r >= other for other in group) else 0.0 for r in group]
     if name == "positive":
         return [float(r > 0) for r in group]
+    if name == "above_mean":
+        mean = sum(group) / len(group)
+        std = math.sqrt(sum((r - mean) ** 2 for r in group) / (len(group) - 1))
+        return [max(0.0, (r - mean) / (std + 1e-4)) for r in group]
     return group
 
 
