@@ -1,6 +1,6 @@
 """The conformance table: objective x property -> exact, corrected or deviating, by how much, and why.
 
-    PYTHONPATH=tests/helpers python tests/conformance/conformance.py     writes results/published/conformance.csv
+    PYTHONPATH=tests/helpers python tests/conformance/conformance.py  writes results/published/conformance.csv
 
 Sizes are measured on the stage. `< 1e-05`: the error of value and gradient of a step, relative. A percentage:
 how far the gradient of a step is from that of the equation, at most. `x0.5`: a constant factor of the
