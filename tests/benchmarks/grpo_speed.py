@@ -94,7 +94,7 @@ def generated(policy: Path) -> Work:
 def of_recipe(recipe: str, scale: str, steps: int) -> Work:
     """Return the work of stage `grpo` of the recipe's first arm, cut to `steps` updates."""
     graph = Graph(load_all())
-    node = Node(recipe, scale, next(iter(graph.recipes[recipe].arms)), SEED, "grpo", "stage")
+    node = Node(recipe, scale, graph.recipes[recipe].arms(scale)[0], SEED, "grpo", "stage")
     config = graph.config(node)
     config = {**config, "args": {**config["args"], "max_steps": steps}}
     source = language_model.locate(graph.model_of(node))
