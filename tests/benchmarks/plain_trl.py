@@ -51,6 +51,7 @@ def trainer(config: dict[str, Any], policy: Path, seed: int, folder: Path) -> An
                 "question": [p.question for p in problems],
                 "answer": [p.answer for p in problems],
                 "difficulty": [p.difficulty for p in problems],
+                "number": [p.number for p in problems],  # by which a world finds a problem again, of few worlds
             }
         ),
         processing_class=AutoTokenizer.from_pretrained(policy),
