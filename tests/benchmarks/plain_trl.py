@@ -51,7 +51,7 @@ def trainer(config: dict[str, Any], policy: Path, seed: int, folder: Path) -> An
                 "question": [p.question for p in problems],
                 "answer": [p.answer for p in problems],
                 "difficulty": [p.difficulty for p in problems],
-                "number": [p.number for p in problems],  # by which a world finds a problem again, of few worlds
+                "number": [p.number for p in problems],  # by which a gym finds a problem again
             }
         ),
         processing_class=AutoTokenizer.from_pretrained(policy),
