@@ -61,6 +61,7 @@ def read(stage: RewardModelStage, job: Job, tokenizer: Any, args: Any) -> tuple[
         some = preferences.of_split(rows, name)
         splits[name] = Split(*token_ids.fitting(some, token_ids.tokenised(some, tokenizer), limit))
         skipped["long"] = skipped.get("long", 0) + len(some) - len(splits[name].rows)
+    checks.append(health.left_out(skipped["long"], len(rows), limit))
     kept = len(preferences.first(splits["train"].rows, stage.problems))
     splits["train"] = Split(splits["train"].rows[:kept], splits["train"].sequences[:kept])
     shown: list[demonstrations.Demonstration] = []
@@ -70,27 +71,21 @@ def read(stage: RewardModelStage, job: Job, tokenizer: Any, args: Any) -> tuple[
         shown = demonstrations.of_task(stage.demonstrations, job.seed, tokenizer)
     shown, unusable = demonstrations.usable(shown)
     skipped |= {f"demonstrations/{reason}": count for reason, count in unusable.items()}
-    checks += _check_data(splits, shown, skipped["long"], args, tokenizer)
+    checks += _check_data(splits, shown, args, tokenizer)
     every = max(1, len(splits["train"].rows) // MEASURED)
     sample = Split(splits["train"].rows[::every], splits["train"].sequences[::every])
     return Data(splits, sample, demonstration_ids(shown, tokenizer, limit), skipped), checks
 
 
 def _check_data(
-    splits: Mapping[str, Split], shown: Sequence[Row], long: int, args: Any, tokenizer: Any
+    splits: Mapping[str, Split], shown: Sequence[Row], args: Any, tokenizer: Any
 ) -> list[health.Check]:
     """Checks of comparisons and demonstrations. Raises UserError at the first error."""
     check_evaluation(args, len(splits["validation"].rows), "held-out comparisons")
     texts = {row[name] for row in shown for name in ("prompt", "completion")}
     for split in splits.values():
         texts |= {text for row in split.rows for text in (row["prompt"], *row["responses"])}
-    rows = sum(len(split.rows) for split in splits.values())
-    return health.stop_at_errors(
-        [
-            health.known_tokens(tokenizer, sorted(texts), "comparison"),
-            health.left_out(long, rows + long, args.max_length),
-        ]
-    )
+    return health.stop_at_errors([health.known_tokens(tokenizer, sorted(texts), "comparison")])
 
 
 def demonstration_ids(rows: Sequence[Row], tokenizer: Any, max_length: int | None) -> Sequences:
