@@ -134,11 +134,6 @@ def context(longest: int, cap: int, limit: int | None) -> Check:
     )
 
 
-def document_context(longest: int, max_length: int | None, limit: int | None) -> Check:
-    """A document, cut at `max_length`, fits into the model's context."""
-    return context(min(longest, max_length or longest), 0, limit)
-
-
 def left_out(long: int, prompts: int, max_length: int | None) -> Check:
     """No prompt was left out for a response that makes more than `max_length` tokens with it."""
     message = f"{long} of {prompts} prompts have a response longer than max_length {max_length}"

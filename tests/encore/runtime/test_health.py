@@ -22,13 +22,6 @@ def test_context(longest, cap, limit, ok):
     assert health.context(longest, cap, limit)["ok"] is ok
 
 
-@pytest.mark.parametrize(
-    ("longest", "max_length", "ok"), [(2100, 1024, True), (2100, None, False), (2100, 2049, False)]
-)
-def test_what_is_cut_needs_no_more_room(longest, max_length, ok):
-    assert health.document_context(longest, max_length, 2048)["ok"] is ok
-
-
 def test_grammar_of_context():
     assert health.context(79, 0, 64)["message"] == "the longest document needs 79 positions, the model has 64"
     assert "and a completion of 20 need 30 positions" in health.context(10, 20, 64)["message"]
