@@ -1,6 +1,5 @@
 """Rows of a data set that a `task` names: of the Hub, at its pinned revision, or a file of one's own."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,13 @@ from huggingface_hub.errors import RemoteEntryNotFoundError
 from encore.data import columns
 from encore.errors import UserError, first_line, nearest
 from encore.recipe.base import present
-from encore.recipe.task import DataSet, Questions
+from encore.recipe.task import SLICE, DataSet, Questions
 from encore.runtime import hub_errors
 from encore.runtime.digests import of_file
 from encore.worlds.expressions import reach
 from encore.worlds.final_answer import reference
 
 FORMATS = {".jsonl": "json", ".parquet": "parquet"}  # the end of a file's name -> its builder in `datasets`
-SLICE = re.compile(r"([^\[\]+]+)\[(-?\d*):(-?\d*)\]")  # split[from:to] in rows; not one in percent
 
 
 def problems(task: Questions, most: int | None = None) -> list[tuple[str, str, int]]:

@@ -1,6 +1,5 @@
 """How many rows a stage has to learn from, or to answer, where its recipe does not say."""
 
-import re
 from typing import Any
 
 from encore.forecast.hardware import Assumptions
@@ -13,7 +12,7 @@ from encore.recipe.kinds import (
     SampleStage,
 )
 from encore.recipe.kinds.sft import MixedIn
-from encore.recipe.task import DataSet, Task
+from encore.recipe.task import SLICE, DataSet, Task
 
 # Of a data set, its subset and split, by its own page.
 ROWS = {
@@ -37,7 +36,6 @@ ROWS = {
     ("trl-internal-testing/tldr-preference-trl-style", "", "train"): 92_858,
 }
 DOCUMENTS = 4_096  # of a world that is not told how many
-SLICE = re.compile(r"[^\[]+\[(?P<start>\d*):(?P<to>\d+)\]")
 KEPT = 0.5  # of the completions of rejection sampling, that are right
 RANKED = {"berkeley-nest/Nectar": 7}  # replies of a row; otherwise two
 
@@ -103,4 +101,5 @@ def _of_source(
 def _of_slice(split: str) -> int | None:
     """Return the rows of a slice such as train[:1000]; None if its end is not told, or told from the end."""
     slices = SLICE.fullmatch(split)
-    return int(slices["to"]) - int(slices["start"] or 0) if slices else None
+    start, to = slices.group(2, 3) if slices else ("", "")
+    return int(to) - int(start or 0) if to.isdigit() and not start.startswith("-") else None

@@ -1,5 +1,6 @@
 """The tasks of a policy, which are problems of a world or rows of a data set."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -15,6 +16,7 @@ from encore.recipe.form import Formed
 from encore.worlds import World
 
 FORMATS = (".jsonl", ".parquet")
+SLICE = re.compile(r"([^\[\]+]+)\[(-?\d*):(-?\d*)\]")  # split[from:to] in rows; not one in percent
 OF_HUB = ("hub", "revision", "subset", "split")
 # key of a question's answer -> the verifiers that read it, beside those of one's own
 OF_VERIFIER = {"answer": ("math", "tests"), "numbers": ("countdown",), "target": ("countdown",)}
