@@ -40,7 +40,10 @@ PLAIN = {  # advantage -> name in the conformance table, without a ratio
     "positive": "online_rft",
     "raw": "raw",
     "best": "best",
-    "": "rgra",
+}
+OF_GRPO = {  # advantage over the group's std -> its name there, with a ratio
+    "process": "grpo-process",
+    "above_mean": "grpo-above-mean",
 }
 RATIOS = {"none": "none", "sequence_token": "sequence, gradient by token"}
 
@@ -56,7 +59,7 @@ def _(stage: GrpoStage) -> dict[str, str]:
     args, advantage = stage.args, stage.advantage
     loss = DASH if stage.objective else args.loss_type
     ratio = RATIOS.get(stage.importance_ratio or "", args.importance_sampling_level)
-    unscaled = advantage not in (None, "process") or args.scale_rewards == "none"
+    unscaled = advantage not in (None, *OF_GRPO) or args.scale_rewards == "none"
     return {
         "objective": name(stage),
         "loss_type": loss,
@@ -152,17 +155,16 @@ def name(stage: GrpoStage) -> str:
     if stage.objective:
         return stage.objective
     if stage.importance_ratio == "none":
-        plain = f"{advantage or args.loss_type}, no ratio"
-        return PLAIN.get(advantage or "", plain) if advantage or args.loss_type == "grpo" else plain
+        if advantage is None and args.loss_type == "grpo":
+            return "rgra"
+        return PLAIN.get(advantage or "", f"{advantage or args.loss_type}, no ratio")
     if stage.importance_ratio == "sequence_token":
         return "gspo-token"
     noise = "-noise" if stage.old_logp_noise else ""
     if args.importance_sampling_level == "sequence":
         return "gspo" + noise
-    if advantage == "process":
-        return "grpo-process"
-    if advantage == "above_mean":
-        return "grpo-above-mean"
+    if advantage in OF_GRPO:
+        return OF_GRPO[advantage]
     if advantage:
         return f"{PLAIN[advantage]}-clipped"
     if args.loss_type == "dapo" and stage.dynamic_sampling:

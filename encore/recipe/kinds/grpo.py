@@ -225,6 +225,8 @@ class GrpoStage(DomainStage):
                     f"process gives each token its own, {whole} weighs whole sequences; importance_ratio "
                     "sequence_token does both",
                 )
+        if advantage == "above_mean" and args.scale_rewards != "group":
+            yield "args.scale_rewards", "above_mean divides by the group's standard deviation; remove it"
         if advantage and args.multi_objective_aggregation == "normalize_then_sum":
             words = f"{advantage} is of the summed rewards; normalize_then_sum would be ignored"
             yield "advantage", words

@@ -92,6 +92,7 @@ def test_domains_and_rising_caps_are_told(run):
     [
         ({"importance_ratio": "none"}, {}, "rgra", "none"),
         ({"advantage": "raw"}, {}, "raw-clipped", f"0.8 {objectives.DASH} 1.2"),
+        ({"advantage": "above_mean"}, {}, "grpo-above-mean", f"0.8 {objectives.DASH} 1.2"),
         ({}, {"loss_type": "sapo"}, "sapo", "none"),
         ({}, {"loss_type": "cispo", "epsilon_high": 1.3}, "cispo", f"0 {objectives.DASH} 1.3"),
     ],
@@ -99,6 +100,15 @@ def test_domains_and_rising_caps_are_told(run):
 def test_what_no_recipe_runs_is_not_called_by_anothers_name(run, keys, args, name, clip):
     row = objectives.optimised(of(run, {"base-recipe": args}, **keys)).iloc[0]
     assert (row.objective, row["clip range"]) == (name, clip)
+
+
+@pytest.mark.parametrize(
+    ("keys", "std"),
+    [({}, "group"), ({"advantage": "above_mean"}, "group"), ({"advantage": "raw"}, "no")],
+)
+def test_what_an_advantage_is_divided_by_is_told(run, keys, std):
+    row = objectives.optimised(of(run, {"base-recipe": {}}, **keys)).iloc[0]
+    assert row["over std"] == std
 
 
 def test_every_recipe_of_the_repository_can_be_told():

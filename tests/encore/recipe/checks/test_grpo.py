@@ -49,6 +49,10 @@ def test_sound(sound):
             r"rewards.format: .* weight 0",
         ),
         (stage(advantage="positive", rewards={"format": 0.5}), "positive reads accuracy alone"),
+        (
+            stage(advantage="above_mean", args={"scale_rewards": "none"}),
+            "args.scale_rewards: above_mean divides by the group's",
+        ),
         (stage(learn_results=True), "learn_results: without effect"),
         (stage(tool=TOOL, advantage="process"), "tool: advantage process reads steps"),
         (stage(tool=TOOL, resources={"gpu": 2}, global_batch=8), "tool: its turns end at other times"),
