@@ -24,6 +24,7 @@ from encore.worlds.answers import answer, begun, formatted
 from encore.worlds.final_answer import last_box
 from evals import benchmarks
 from evals.benchmarks import Benchmark
+from evals.tasks import problems
 
 NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters return when they find nothing
 
@@ -79,6 +80,7 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
         for (instance,), completions in zip(items, responses, strict=True):
             instance.resps = [completions[drawn]]
         loaded.apply_filters()
+        _verify_together(task, [instance for (instance,) in items])
         for instances, row in zip(items, rows, strict=True):
             _score(benchmark, instances, row)
             _add(benchmark, instances[0], row)
@@ -105,6 +107,15 @@ def _by_item(instances: Sequence[Any]) -> list[list[Any]]:
     for instance in instances:
         items.setdefault(instance.doc_id, []).append(instance)
     return [sorted(of_item, key=lambda instance: instance.idx) for of_item in items.values()]
+
+
+def _verify_together(task: EvalTask, instances: Sequence[Any]) -> None:
+    """Score the completions of several items in one call of a world that has one; its verifier remembers them."""
+    scores = getattr(task.task.make_world(), "scores", None) if task.task else None
+    if scores:
+        docs = [instance.doc for instance in instances]
+        read = [problems.read(doc, instance.resps) for doc, instance in zip(docs, instances, strict=True)]
+        scores([problems.of(doc) for doc in docs], read)
 
 
 def _answer_reader(task: EvalTask) -> Callable[[str], str | None] | None:

@@ -30,7 +30,7 @@ LONGEST = 20_000  # characters of an answer; a longer answer is wrong
 TOGETHER = 32  # calls of a program
 MOST_DRAWN = 256  # problems that are drawn ahead
 ATTEMPTS = 200  # numbers in a row without a problem
-KEPT = 50_000  # problems of a task that a process remembers
+KEPT = 50_000  # problems, and scores, of a task that a process remembers
 BUDGET = 60.0  # seconds until the answers that are left count as wrong, if an answer hangs
 log = logging.getLogger(__name__)
 LIMITS = Limits(wall=20.0, budget=3600.0, cpu=60, memory=4 << 30, output=1 << 24, descriptors=64)
@@ -52,6 +52,7 @@ class Gym:
     task: str
     keys: str = "{}"
     drawn: dict[int, _Drawn | Failed | None] = field(default_factory=dict, compare=False, repr=False)
+    scored: dict[tuple[int, str], float] = field(default_factory=dict, compare=False, repr=False)
 
     vocabulary: ClassVar[tuple[str, ...]] = ()
     kinds: ClassVar[Mapping[str, Document]] = {}
@@ -99,11 +100,15 @@ class Gym:
         answers = [_answer(completion) for completion in completions]
         pairs = zip(problems, answers, strict=True)
         asked = [(problem.number, text or "") for problem, text in pairs]
-        distinct = [pair for pair in dict.fromkeys(asked) if 0 < len(pair[1]) <= LONGEST]
-        calls = [f"task.score({item}, {self._entry(item)!r}, {text!r})" for item, text in distinct]
-        values = dict(zip(distinct, self._values(calls, BUDGET), strict=True))
-        scores = [values.get(pair) for pair in asked]
-        return [score if isinstance(score, float) else 0.0 for score in scores]
+        if len(self.scored) > KEPT:
+            self.scored.clear()
+        new = [
+            pair for pair in dict.fromkeys(asked) if 0 < len(pair[1]) <= LONGEST and pair not in self.scored
+        ]
+        calls = [f"task.score({item}, {self._entry(item)!r}, {text!r})" for item, text in new]
+        values = zip(new, self._values(calls, BUDGET), strict=True)
+        self.scored.update((pair, value) for pair, value in values if isinstance(value, float))
+        return [self.scored.get(pair, 0.0) for pair in asked]
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """Nothing: the library verifies answers alone."""

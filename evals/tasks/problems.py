@@ -57,10 +57,19 @@ def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) ->
 
 def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, float]:
     """Score one completion of a problem; NaN where nothing verifies the task."""
-    problem = Problem(doc["question"], doc["answer"], doc["difficulty"], number=doc["number"])
     verify = _verifier(doc["spec"])
+    return {"accuracy": float(verify(of(doc), read(doc, results))) if verify else nan}
+
+
+def of(doc: dict[str, Any]) -> Problem:
+    """Return the problem of a document."""
+    return Problem(doc["question"], doc["answer"], doc["difficulty"], number=doc["number"])
+
+
+def read(doc: dict[str, Any], results: list[str]) -> str:
+    """Return the text that a verifier reads: the first of `results`, behind what its prompt has begun of it."""
     said = getattr(results[0], "said", results[0])  # what a tool has said answers nothing
-    return {"accuracy": float(verify(problem, doc["prefill"] + said)) if verify else nan}
+    return str(doc["prefill"] + said)
 
 
 @cache

@@ -13,6 +13,7 @@ pytest.importorskip("reasoning_gym")
 from encore.data import forms, prompts, samples
 from encore.recipe.task import CorpusTask, DemonstrationTask, GymTask, QuestionTask
 from encore.rewards import rules
+from encore.sandbox.pool import Pool
 from encore.worlds import make, prompt, sample, split_of
 from evals import harness
 
@@ -33,6 +34,18 @@ def test_an_evaluation_asks_held_out_questions_and_the_library_scores_each_sampl
     for row in rows:
         assert row["correct"] == [n % 2 == 0 for n in range(spec["samples"])]
         assert make(SUMS).verify(samples.problem(row), f"<answer>{row['answer']}</answer>")
+
+
+def test_an_evaluation_scores_a_sample_of_every_item_in_one_program(heldout, monkeypatch):
+    spec = heldout | {"task": {**SUMS, "max_digits": 3}, "template": TEMPLATE, "items": 16, "samples": 4, "k": [1]}
+    (task,) = parse({"tasks": {"heldout": spec}})
+    programs, run = [], Pool.run
+    monkeypatch.setattr(Pool, "run", lambda pool, jobs: programs.extend(jobs) or run(pool, jobs))
+    rows = harness.sample(task, Scripted(lambda text, n: f"<answer>{n}</answer>"), seed=0)
+    scoring = [program for program in programs if "task.score" in program.calls[0]]
+    assert len(scoring) == spec["samples"]
+    assert sum(len(program.calls) for program in scoring) == spec["items"] * spec["samples"]
+    assert all(len(row["correct"]) == spec["samples"] for row in rows)
 
 
 def test_a_stage_learns_from_training_questions_by_the_librarys_scorer(tmp_path):
