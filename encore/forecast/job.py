@@ -39,6 +39,7 @@ class Training:
     rows: int  # sequences of a micro-batch, of one GPU
     mean: float
     longest: int
+    computed: float  # positions of the longest sequence; of a prompt that several share, a part is counted
     checkpointing: bool = False
     half: bool = False  # computed in bfloat16
     bytes_a_weight: int = 4  # that is trained

@@ -105,9 +105,9 @@ def cached(policy: Architecture, generation: Generation, bytes_a_number: int) ->
 def activations(job: Job, training: Training) -> float:
     """Return the bytes of a micro-batch at full length: layers kept for backward, logits by tiles."""
     assert job.policy is not None
-    policy, tokens = of_model(job.policy), training.rows * training.longest
+    policy, tokens = of_model(job.policy), training.rows * training.computed
     layer = saved_a_token(job.policy, training.half) * tokens
-    mask = 2 * training.rows * training.longest**2 if training.padded else 0.0
+    mask = 2 * training.rows * training.computed**2 if training.padded else 0.0
     # autocast leaves the residual stream in float32; FSDP, which casts the embedding, does not
     rounded = training.half and (job.shard or training.bytes_a_weight == 2)
     stream = (2 if rounded else 4) * policy.hidden * tokens

@@ -127,6 +127,7 @@ def _learning(
         generation, steps = _rollouts(graph, node, stage, size, job, assumed)
         share = prompts_a_row(stage, processes) if isinstance(stage, GrpoStage) else 1.0
         mean, longest = generation.prompt * share + generation.mean, generation.full
+        computed = longest - (1 - share) * generation.longest_prompt
     else:
         sequences *= _copies(graph, node, stage, assumed)
         rows_at_once *= sequences / size
@@ -134,7 +135,7 @@ def _learning(
         longest = getattr(args, "max_length", None) or _positions(stage)
         documents = of_documents(graph, node)
         whole = documents.prompt + documents.completion if documents else longest * assumed.document
-        mean = min(whole, longest)
+        mean, computed = min(whole, longest), longest
     bf16 = args.bf16 is not False if stage.run != "policy_gradient" else True  # None: TRL's own choice
     options = getattr(args, "model_init_kwargs", None) or Loading()
     weight = DTYPES.get(str((options.model_extra or {}).get("dtype", "float32")).removeprefix("torch."), 4)
@@ -144,6 +145,7 @@ def _learning(
         rows=max(round(rows_at_once), 1),
         mean=mean,
         longest=longest,
+        computed=computed,
         # TRL's default is true, and a stage's false
         checkpointing="gradient_checkpointing" in args.model_fields_set and args.gradient_checkpointing,
         half=(job.gpus > 0 and (bf16 or args.fp16)) or weight == 2,

@@ -67,7 +67,7 @@ def of(doc: dict[str, Any]) -> Problem:
 
 
 def read(doc: dict[str, Any], results: list[str]) -> str:
-    """Return the text that a verifier reads: the first of `results`, behind what its prompt has begun of it."""
+    """Return what a verifier reads: the first of `results`, behind what the prompt has begun of it."""
     said = getattr(results[0], "said", results[0])  # what a tool has said answers nothing
     return str(doc["prefill"] + said)
 

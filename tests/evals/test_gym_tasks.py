@@ -37,7 +37,13 @@ def test_an_evaluation_asks_held_out_questions_and_the_library_scores_each_sampl
 
 
 def test_an_evaluation_scores_a_sample_of_every_item_in_one_program(heldout, monkeypatch):
-    spec = heldout | {"task": {**SUMS, "max_digits": 3}, "template": TEMPLATE, "items": 16, "samples": 4, "k": [1]}
+    spec = heldout | {
+        "task": {**SUMS, "max_digits": 3},
+        "template": TEMPLATE,
+        "items": 16,
+        "samples": 4,
+        "k": [1],
+    }
     (task,) = parse({"tasks": {"heldout": spec}})
     programs, run = [], Pool.run
     monkeypatch.setattr(Pool, "run", lambda pool, jobs: programs.extend(jobs) or run(pool, jobs))

@@ -22,7 +22,8 @@ from encore.recipe.graph import Node
 
 def trained(gpus=1, **fields):
     given = {"steps": 1, "batch": 8, "rows": 1, "mean": 512, "longest": 1024, "half": True}
-    return Training(**given | fields), gpus
+    given |= fields
+    return Training(**given | {"computed": given["longest"]}), gpus
 
 
 def fine_tuning(model, gpus=1, shard=False, **fields):
@@ -241,6 +242,13 @@ def test_what_a_tool_may_say_lies_beside_the_completion():
     job = of_node(GRAPH, Node("tools", "gpu", "base-recipe", 0, "grpo", "stage"), Assumptions())
     alone = of_node(GRAPH, Node("tools", "gpu", "no-tool", 0, "grpo", "stage"), Assumptions())
     assert job.training.longest - alone.training.longest == 3 * 256
+
+
+def test_a_prompt_that_a_group_shares_is_held_once():
+    """An H200 held 5.5 GB (the mean of twelve runs), where a copy of the prompt a completion would be 38."""
+    job = of_node(GRAPH, Node("r1_zero", "small-gpu", "base-recipe", 1, "grpo", "stage"), Assumptions())
+    assert job.training.rows * job.training.computed == 8 * 512 + 64 * 32
+    assert 5.5e9 < memory.of_trainer(job, GPUS["H200"]).total < 2 * 5.5e9
 
 
 def test_a_model_that_an_earlier_stage_has_stretched_stays_so():

@@ -144,6 +144,7 @@ def test_processes_hold_what_is_planned(base: Path, tmp_path: Path, kind, proces
         rows=sequences // processes,
         mean=LENGTH,
         longest=LENGTH,
+        computed=LENGTH,
         checkpointing=checkpointing,
         padded=True,
     )
