@@ -1,6 +1,6 @@
 """The sweeps by which dials were chosen: they have the seeds and the trials that a recipe counts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from encore.errors import UserError, known
@@ -28,9 +28,10 @@ def _check_sweep(graph: Graph, recipe: Recipe, dial: Dial, name: str, path: str)
             raise UserError(
                 f"{path}.seeds: expected those of recipe {sweep.name}, {own}; got {list(dial.seeds)}"
             )
-        found = _trials(graph, recipe, sweep, scale)
-        for method, number in (dial.trials or {}).items():
-            known(f"{path}.trials", [method], recipe.arms(scale), f"arm at scale {scale}", as_key=True)
+        said = dial.trials or {}
+        known(f"{path}.trials", list(said), recipe.arms(scale), f"arm at scale {scale}", as_key=True)
+        found = _trials(graph, recipe, sweep, scale, said)
+        for method, number in said.items():
             if found[method] < number:
                 raise UserError(
                     f"{path}.trials.{method}: {number}, but recipe {sweep.name} has {found[method]} arms "
@@ -38,12 +39,13 @@ def _check_sweep(graph: Graph, recipe: Recipe, dial: Dial, name: str, path: str)
                 )
 
 
-def _trials(graph: Graph, recipe: Recipe, sweep: Recipe, scale: str) -> dict[str, int]:
-    """Arm of the recipe -> how many arms of the sweep are trials of it.
+def _trials(graph: Graph, recipe: Recipe, sweep: Recipe, scale: str, arms: Iterable[str]) -> dict[str, int]:
+    """Return of each of these arms of the recipe how many arms of the sweep are trials of it.
 
-    A trial is of the arm from which it differs in the fewest settings of the stages both have.
+    A trial is of the arm from which it differs in the fewest settings of the stages both have. Other arms of
+    the recipe have no trials: they may be a method with another value of the very dial that was swept.
     """
-    methods = {arm: _settings(graph, recipe, sweep, scale, arm) for arm in recipe.arms(scale)}
+    methods = {arm: _settings(graph, recipe, sweep, scale, arm) for arm in arms}
     count = dict.fromkeys(methods, 0)
     for arm in sweep.arms(scale):
         trial = _settings(graph, sweep, recipe, scale, arm)

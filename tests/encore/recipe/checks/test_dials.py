@@ -143,3 +143,9 @@ def test_a_sweep_without_a_scale_of_ours(swept):
     swept.specs["rates"]["scales"] = {"tiny": {"about": "x"}}
     swept.specs["tiny"]["scales"] = {"cpu": {"about": "small"}, "tiny": {"about": "smaller"}}
     assert "dials[0].sweep: recipe rates has no scale of this recipe's" in swept.mistake()
+
+
+def test_an_arm_without_trials_takes_none_from_its_method(swept):
+    """The arm `both` has the very settings of one of the trials of `hot`."""
+    swept.set("paper", "arms/both", swept.specs["rates"]["arms"]["hot-fast"])
+    swept.load()
