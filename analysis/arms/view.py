@@ -6,7 +6,7 @@ from functools import partial
 
 import pandas as pd
 
-from analysis.arms import before_after, best_of_n, effects, protocols, uncertainty
+from analysis.arms import before_after, best_of_n, effects, factors, protocols, uncertainty
 from analysis.arms.build import Arms
 from analysis.arms.levels import levels_shown
 from analysis.arms.selectors import selectors_shown
@@ -103,6 +103,15 @@ def _compared(run: Run, numbers: pd.DataFrame, task: str, palette: Mapping[str, 
         effects.ladder(run, numbers, task, palette, measure),
         level,
         joined=True,
+    )
+    dials = factors.levels(run, numbers, task, measure)
+    yield Plan(
+        "factors",
+        "One dial at a time",
+        f"Final {word} with its interval where one dial alone is turned. Grey, and dotted across: "
+        f"{run.arms[0]}, which is in every panel.",
+        partial(factors.draw, dials, run.arms[0], palette, level),
+        factors.in_words(dials),
     )
     lacking = run.document.leave_one_out
     full = lacking.full if lacking else ""

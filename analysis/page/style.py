@@ -68,10 +68,10 @@ def dashes(arms: Sequence[str]) -> dict[str, Any]:
 
 
 def panels(
-    names: Sequence[str], height: float = 1.75, handles: Sequence[Artist] = ()
+    names: Sequence[str], height: float = 1.75, handles: Sequence[Artist] = (), own_x: bool = False
 ) -> tuple[Figure, dict[str, Axes]]:
     """One small panel a name, two abreast, on common axes, below a legend of `handles`: up to three
-    in one line, more in two columns.
+    in one line, more in two columns. own_x: each panel has an x axis of its own, with its labels.
     """
     columns = min(2, len(names))
     rows = math.ceil(len(names) / columns)
@@ -85,8 +85,10 @@ def panels(
             handles=handles, loc="upper left", ncols=abreast, fontsize=9, handlelength=2.2, borderpad=0,
             bbox_to_anchor=(0.62 / WIDTH, 1 - 0.03 / tall), borderaxespad=0, columnspacing=1.6,
         )  # fmt: skip
-    gaps = {"wspace": 0.08, "hspace": 0.27}  # of a panel
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False, gridspec_kw=room | gaps)
+    gaps = {"wspace": 0.08, "hspace": 0.45 if own_x else 0.27}  # of a panel
+    axes = figure.subplots(
+        rows, columns, sharex=not own_x, sharey=True, squeeze=False, gridspec_kw=room | gaps
+    )
     axes = axes.ravel()
     for axis in axes[len(names) :]:
         axis.set_visible(False)

@@ -152,6 +152,8 @@ class Document(Model):
     without: dict[str, Line] = {}
     ladder: Names = ()  # arms that each add something to the one before; a figure of the report
     leave_one_out: LeaveOneOut | None = None
+    # factor -> its value -> the arm that has it: a figure of the report, one dial turned at a time
+    factors: dict[Line, Annotated[dict[str, str], Field(min_length=2)]] = {}
     # The checkpoint that each arm's others are set against, problem by problem (of arms that evaluate it):
     # which each solves in as many samples, where the curves of pass@k cross, how likely it finds right
     # answers.
@@ -196,6 +198,8 @@ class Document(Model):
             yield f"arms.{arms[0]}", 'the first arm must be "base-recipe", the paper\'s own'
         known("quickstart.arms", self.quickstart.arms or (), arms, "arm")
         known("ladder", self.ladder, arms, "arm")
+        for factor, levels in self.factors.items():
+            known(f"factors.{factor}", levels.values(), arms, "arm")
         if lacking := self.leave_one_out:
             known("leave_one_out.full", [lacking.full], arms, "arm")
             known("leave_one_out.without", lacking.without, arms, "arm")

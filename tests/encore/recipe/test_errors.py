@@ -87,6 +87,8 @@ def test_the_unspoilt_recipes_load(folder):
          'scales.cpu.arms.hot.stages.grpo.args.beat: unknown key; did you mean "beta"?'),
         ("paper", "arms/hot/scales", ["cqu"], 'arms.hot.scales: unknown scale "cqu"; did you mean "cpu"?'),
         ("paper", "ladder", ["base-recipe", "hott"], 'ladder: unknown arm "hott"; did you mean "hot"?'),
+        ("paper", "factors", {"heat": {"cold": "base-recipe", "hot": "hott"}},
+         'factors.heat: unknown arm "hott"; did you mean "hot"?'),
         ("paper", "leave_one_out", {"full": "hot"}, "leave_one_out.without: missing"),
         ("paper", "leave_one_out", {"full": "ho", "without": ["hot"]},
          'leave_one_out.full: unknown arm "ho"; did you mean "hot"?'),

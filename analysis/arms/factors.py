@@ -1,0 +1,71 @@
+"""The figure of dials: a panel a factor, the final accuracy of the arms that differ in this factor alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.numbers.means import Mean, average, shown
+from analysis.numbers.run import Run
+from analysis.numbers.table import measured
+from analysis.page.style import panels
+
+BASE = "#6b6b6b"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A value of a factor: what the axis says of it, its arm, and the arm's final result."""
+
+    name: str
+    arm: str
+    result: Mean
+
+
+def levels(run: Run, table: pd.DataFrame, task: str, measure: str) -> dict[str, list[Level]]:
+    """Return the measured levels of each of the recipe's `factors` that has two of them or more."""
+    found = {
+        factor: [
+            Level(name, arm, mean)
+            for name, arm in arms.items()
+            if arm in run.arms and (mean := _final(run, table, arm, f"{task}/{measure}")).n
+        ]
+        for factor, arms in run.document.factors.items()
+    }
+    return {factor: each for factor, each in found.items() if len(each) > 1}
+
+
+def draw(
+    found: Mapping[str, list[Level]], base: str, palette: Mapping[str, str], label: str
+) -> Figure | None:
+    """Draw a panel a factor on one axis of results, with a dotted line at the arm `base`."""
+    if not found:
+        return None
+    figure, axes = panels(list(found), own_x=True)
+    for factor, each in found.items():
+        axis = axes[factor]
+        axis.set_title(factor)
+        axis.plot(range(len(each)), [level.result.value for level in each], color="#bbbbbb", lw=1, zorder=1)
+        for place, level in enumerate(each):
+            low, high = level.result.ends
+            colour = BASE if level.arm == base else palette[level.arm]
+            axis.plot([place, place], [low, high], color=colour, lw=1.6)
+            axis.plot(place, level.result.value, marker="o", ms=5, color=colour)
+            if level.arm == base:
+                axis.axhline(level.result.value, color=BASE, lw=0.9, ls=":", zorder=0)
+        axis.set_xticks(range(len(each)), [level.name for level in each], fontsize=9)
+    figure.supylabel(label, fontsize=10.5)
+    return figure
+
+
+def in_words(found: Mapping[str, list[Level]]) -> str:
+    """Return what the figure shows: `group size: 2 0.61 [0.59, 0.63], 4 …`."""
+    return "; ".join(
+        f"{factor}: " + ", ".join(f"{level.name} {shown(level.result)}" for level in each)
+        for factor, each in found.items()
+    )
+
+
+def _final(run: Run, table: pd.DataFrame, arm: str, metric: str) -> Mean:
+    return average(measured(table, f"{arm}/{run.ends[-1] if run.ends else ''}", metric))
