@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import command_line, methods
+from analysis import command_line, guides, methods
 from analysis.gallery import history, scoreboard
 from analysis.gallery import index as first_page
 from analysis.numbers import recorded
@@ -156,7 +156,7 @@ def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.Data
 
 
 def index(root: Path = Path(".")) -> None:
-    """Write the README of the records anew, the page on methods and the first page."""
+    """Write the README of the records anew, the pages on methods and on guides, and the first page."""
     _write_index(root / RECORDS, Graph(load_all(root / "recipes")))
 
 
@@ -167,6 +167,8 @@ def _write_index(folder: Path, graph: Graph) -> None:
     board = scoreboard.markdown(scoreboard.lines(folder, graph))
     (folder / "README.md").write_text(records.readme(folder, graph, board), encoding="utf-8")
     (folder / "methods.md").write_text(methods.page(methods.compared(folder, graph)), encoding="utf-8")
+    answered = guides.page(guides.statements(graph), guides.answers(folder, graph))
+    (folder / "guides.md").write_text(answered, encoding="utf-8")
     (folder / "index.html").write_text(
         first_page.render(first_page.of_records(folder, graph)), encoding="utf-8"
     )

@@ -42,7 +42,8 @@ EARLIER = "Of an earlier world: the recipe asks anew, on fresh seeds, and has no
 FOREST = "forest.png"
 COLUMNS = ("recipe", "paper", "what it shows", "verdicts", "judged at", "record")
 TAIL = """
-Beside the records: [what each method cost here](methods.md), needed and gained; `conformance.csv`,
+Beside the records: [what each method cost here](methods.md), needed and gained; [what guides
+say](guides.md), and what we found; `conformance.csv`,
 every loss and advantage held to its paper's equation; `verifier_audit.csv`, right and wrong answers that
 the verifiers accept, refuse and cannot read; `decision_rule.csv`, how often the rule behind the verdicts
 is wrong and what it finds, in % of families of claims, simulated by `python

@@ -101,7 +101,8 @@ def timed(
 
     It works in `folder` (default: here); `threads` None leaves their number to torch.
     """
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(folder or ROOT)}
+    path = [str(folder or ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": os.pathsep.join(path)}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     environment.pop("OMP_NUM_THREADS", None)
     if threads:
