@@ -17,11 +17,11 @@ SCALE = "cpu"
 FILE = Path(__file__).with_suffix(".yaml")
 HEAD = """# What guides say, and what we found
 
-Guides and lectures on reinforcement learning for language models state much and measure little. Each statement
-stands beside the claims that ask it here, at scale `cpu`: models of a tenth of a million to half a million
-parameters on procedural tasks. [What the words mean](../../docs/verdicts.md). A claim may ask the opposite of a
-statement: its own sentence is in the record. Written by `python -m analysis.publish --index` from
-[`analysis/guides.yaml`](../../analysis/guides.yaml).
+Guides and lectures on reinforcement learning for language models state much and measure little. Each
+statement stands beside the claims that ask it here, at scale `cpu`: models of a tenth of a million to half a
+million parameters on procedural tasks. [What the words mean](../../docs/verdicts.md). A claim may ask the
+opposite of a statement: its own sentence stands beside it. Written by `python -m analysis.publish --index`
+from [`analysis/guides.yaml`](../../analysis/guides.yaml).
 """
 UNJUDGED = "no record yet"
 
