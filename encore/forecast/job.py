@@ -49,7 +49,7 @@ class Training:
     scored: float = (
         0.0  # forward passes of the policy over a sequence beside those of training, per step on it
     )
-    padded: bool = False  # several rows at once, or of different lengths, need a mask of tokens x tokens
+    padded: bool = False  # several rows at once need a mask of tokens x tokens; rows of a rollout need none
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ def _learning(
         lora=lora.rank if lora else None,
         nf4=bool(lora and lora.quantized),
         scored=_scored(stage) if generation else 0.0,
-        padded=rows_at_once > 1 or (generation is not None and processes > 1),
+        padded=rows_at_once > 1 and generation is None,
     )
     return training, generation
 

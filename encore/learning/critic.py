@@ -52,9 +52,7 @@ class LearningCritic(TrainerCallback):
 
     def values(self, batch: Minibatch) -> Tensor:
         """Return the present values, (B, T); at most a micro-batch's completions are run at a time."""
-        # several processes must call the network equally often
-        several = self.trainer.accelerator.num_processes > 1
-        rows = min(len(batch) if several else piece_rows(len(batch)), self.args.train_batch_size)
+        rows = min(piece_rows(len(batch)), self.args.train_batch_size)
         with self.trainer.accelerator.autocast():
             return token_values(self.model, batch.ids, batch.mask, batch.time, rows)
 

@@ -2,7 +2,8 @@ r"""Log-probabilities of completions: of the policy, of the policy when it sampl
 
 **Without the padding.** TRL runs a model over a rectangle as wide as the longest prompt plus the longest
 completion. Here the rows are moved to the left, sorted by length and run in a few pieces, each as wide as its
-longest row: the same numbers from about half the work. Without padding on the left a causal model needs no
+longest row: the same numbers from about half the work. Several processes have as many pieces each, of their
+own widths, for they must call the model equally often. Without padding on the left a causal model needs no
 attention mask, and as positions are relative (RoPE), moving a row changes nothing.
 
 **With the bits of the loss.** A row's log-probabilities depend on the batch that it is run in: by a millionth
@@ -116,8 +117,7 @@ class Policy:
         with_balance: bool = False,
     ) -> LogProbs:
         """Run `model`, at most `rows` completions at a time if given."""
-        # several processes must call the model equally often, and TRL alone adds up the balance of experts
-        if with_balance or self.trainer.accelerator.num_processes > 1:
+        if with_balance:  # of experts, which TRL alone adds up
             return LogProbs(
                 *self.trainer._get_per_token_logps_and_entropies(
                     model,

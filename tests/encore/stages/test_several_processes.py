@@ -16,6 +16,7 @@ import test_ppo
 import test_reward_model
 import test_sft
 import torch
+from cpu_shards import shard_on_cpus
 from safetensors.torch import load_file
 from stage_runs import at_training_step
 from test_dpo import ready as dpo_ready  # noqa: F401
@@ -126,6 +127,38 @@ def test_one_rollout_gives_the_same_gradients_on_one_and_two(base: Path, tmp_pat
         copytree(base, folder)
     assert stage_runs.run("grpo", arguments, one, fixed_completions) == 0, (one / "err.txt").read_text()
     assert both("grpo", arguments, two, fixed_completions) == [0, 0], (two / "err.txt").read_text()
+    require_same(one / "checkpoints/grpo", two / "checkpoints/grpo", base / "checkpoints/pretrain")
+
+
+def trimmed_completions() -> None:
+    """As fixed_completions, of a trainer that has no way to run a whole rectangle."""
+    from encore.learning.trainer import RolloutTrainer
+
+    def rectangle(*_: Any, **__: Any) -> None:
+        raise AssertionError("a rectangle of padding was run")
+
+    fixed_completions()
+    RolloutTrainer._get_per_token_logps_and_entropies = rectangle
+
+
+def trimmed_and_sharded() -> None:
+    trimmed_completions()
+    shard_on_cpus()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shard", "then"), [("none", trimmed_completions), ("fsdp", trimmed_and_sharded)])
+def test_several_processes_run_pieces_of_like_length(base: Path, tmp_path: Path, shard: str, then: Any):
+    """Two pieces of 8 rows on each of two processes, four of 8 on one: the same gradients."""
+    args = {"steps_per_generation": None, "generation_batch_size": 32, "per_device_train_batch_size": 32}
+    config = with_batch(stage_runs.GRPO, gradient_accumulation_steps=1, max_steps=6, **args)
+    config["rewards"] = {"accuracy": 0.0, "random": 1.0}
+    arguments = stage_runs.command("grpo", config, policy="results/pretrain/metrics.json")
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        copytree(base, folder)
+    assert stage_runs.run("grpo", arguments, one, trimmed_completions) == 0, (one / "err.txt").read_text()
+    assert both("grpo", [*arguments, "--shard", shard], two, then) == [0, 0], (two / "err.txt").read_text()
     require_same(one / "checkpoints/grpo", two / "checkpoints/grpo", base / "checkpoints/pretrain")
 
 
