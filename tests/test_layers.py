@@ -29,7 +29,9 @@ LAYERS = """
     analysis.results analysis.methods
     analysis.command_line
     analysis.look analysis.report
+    analysis.study
     analysis.gallery
+    analysis.guides
     analysis.publish
     encore.commands
     encore.__main__

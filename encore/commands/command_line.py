@@ -147,6 +147,18 @@ def report(
 
 
 @app.command()
+def judge(
+    study: Annotated[Path, typer.Argument(help="The file of a study: where logs lie, and claims.")],
+    out: Annotated[Path | None, typer.Option(help="The folder of the page. [default: beside it]")] = None,
+) -> None:
+    """Judge runs that were made elsewhere, by their logs: verdicts, a page, CSV."""
+    from analysis.study.judge import command  # late
+
+    for line in command(study, out):
+        typer.echo(line)
+
+
+@app.command()
 def doctor() -> None:
     """What this machine can do: packages, GPUs, vLLM, Slurm, memory, disk."""
     from encore.commands.doctor import findings  # late

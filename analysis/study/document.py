@@ -1,0 +1,79 @@
+"""The file of a study: where the logs of runs lie, and what is claimed of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from encore.errors import UserError
+from encore.recipe import strict_yaml
+from encore.recipe.base import Line, Mistake, Model, Name, Some
+from encore.recipe.claims import OURS, Claim, Paper, with_ids
+from encore.recipe.document import read
+from encore.recipe.files import of_file
+
+
+class StudyClaim(Claim):
+    """A claim of a study; whose it is may be left out, and is then ours."""
+
+    source: Line = "ours"
+    paper: Paper = OURS
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield what a study cannot answer: gates and scales are of recipes."""
+        for key in ("needs", "scales", "again", "world"):
+            if key in self.model_fields_set:
+                yield key, "a key of recipes; a study has none"
+
+
+class Logs(Model):
+    """Files of one kind, a file a run or one of several runs."""
+
+    # patterns of paths, from the folder of the study on: `logs/{arm}-{seed}.csv`; * stands for any text. A
+    # file whose pattern names no arm, or no seed, is of all of them.
+    files: Some[str]
+    # where a file has several runs: the pattern of its columns; W&B exports `{arm}-{seed} - {metric}`
+    columns: str | None = None
+    step: str | None = None  # the column of the step; default: the first of those that trainers write
+    metrics: dict[str, str] | None = None  # our name -> the file's; default: all, by the file's names
+
+
+class Study(Model):
+    """What is claimed of runs that were made elsewhere."""
+
+    title: Line
+    runs: Annotated[dict[Name, Logs], Field(min_length=1)]  # place -> its logs: claims name ARM/PLACE
+    claims: Annotated[dict[Name, StudyClaim], Field(min_length=1), AfterValidator(with_ids)]
+
+
+def load(path: Path) -> Study:
+    """Read a study. Raises UserError, one line a mistake, with the file and the key."""
+    content = strict_yaml.read(path)
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: expected a mapping with title, runs and claims")
+    with of_file(path):
+        study = read(content, Study)
+        lines = [
+            f"claims.{claim.id}.{key}: {words}"
+            for claim in study.claims.values()
+            for key, words in (
+                *claim.mistakes(),
+                *((f"test.{key}", words) for key, words in claim.test.mistakes()),
+            )
+        ]
+        lines += list(_unknown_places(study))
+        if lines:
+            raise UserError("\n".join(lines))
+    return study
+
+
+def _unknown_places(study: Study) -> Iterator[str]:
+    for claim in study.claims.values():
+        for key, side in zip(("of", "against"), claim.test.sides, strict=False):
+            arm, slash, place = side.place.partition("/")
+            if not slash or not arm:
+                yield f"claims.{claim.id}.test.{key}: expected ARM/PLACE, got {side.place}"
+            elif place not in study.runs:
+                names = ", ".join(study.runs)
+                yield f'claims.{claim.id}.test.{key}: runs has no "{place}"; valid: {names}'

@@ -1,0 +1,196 @@
+"""What trainers and evaluations write, as rows of step, metric and value; told apart by content.
+
+| written by                                     | form                                                     |
+|------------------------------------------------|----------------------------------------------------------|
+| anything                                       | CSV with a header, a row a step; of several runs with    |
+|                                                | the columns arm and seed too                             |
+| Encore (curve.csv)                             | CSV with the columns step, metric, value                 |
+| Encore (numbers.csv of a study)                | CSV with metric, value, low and high, and no step        |
+| anything                                       | JSON lines, an object a step; nested names joined by `/` |
+| transformers and TRL (trainer_state.json)      | JSON with log_history                                    |
+| lm-eval (results_*.json)                       | JSON with results; no step                               |
+| verl (console)                                 | lines `step:10 - critic/rewards/mean:0.5 - …`            |
+| TensorBoard                                    | event files                                              |
+"""
+
+import io
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from encore.errors import UserError, first_line
+
+LARGEST = 1 << 30  # bytes of a file
+STEPS = ("step", "global_step", "_step", "Step", "train/global_step", "training/global_step", "iteration")
+OF_A_RUN = ["arm", "seed"]  # columns that a CSV of several runs has
+NAN = re.compile(r"(?i)(?:^|,)\s*[-+]?(?:nan|inf(?:inity)?)\s*(?:,|$)", re.MULTILINE)
+COLUMNS = ["step", "metric", "value", "low", "high"]  # step NaN: a final number; low, high: its 95% interval
+NORMAL = 1.959963984540054  # half-width of a 95% interval, in standard errors
+CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$")  # verl's; a Ray actor puts its name before
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf"
+PAIR = re.compile(rf"(.+?):\s*(?:np\.\w+\()?({NUMBER})\)?")  # a number of numpy prints its type
+EVENTS = "events.out.tfevents"  # in the name of TensorBoard's files
+
+
+def read(path: Path, step: str | None) -> pd.DataFrame:
+    """Return the rows of a file, with COLUMNS; `step`: the column of the step, None if it is one of STEPS.
+
+    Raises UserError if the file is too large, is none of these forms, or has no column of the step.
+    """
+    if path.stat().st_size > LARGEST:
+        raise UserError(f"{path}: {path.stat().st_size:,} bytes; a log of more than {LARGEST:,} is not read")
+    if EVENTS in path.name:
+        return _rows(_of_tensorboard(path))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not a text: {first_line(error)}") from None
+    first = text.lstrip()[:1]
+    if not first:
+        raise UserError(f"{path}: empty")
+    if first == "{":
+        whole = _json(text)
+        if isinstance(whole, dict) and isinstance(whole.get("log_history"), list):
+            return _rows(_of_entries(path, whole["log_history"], step))
+        if isinstance(whole, dict) and isinstance(whole.get("results"), dict):
+            return _of_lm_eval(whole["results"])
+        return _rows(_of_entries(path, _lines(path, text), step))
+    if CONSOLE.search(text[:100_000]) and "," not in text.splitlines()[0]:
+        return _rows(_of_console(text))
+    return _of_table(path, text, step)
+
+
+def _rows(rows: Iterator[tuple[float, str, float]]) -> pd.DataFrame:
+    frame = pd.DataFrame(list(rows), columns=COLUMNS[:3])
+    return frame.assign(low=math.nan, high=math.nan)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _lines(path: Path, text: str) -> Iterator[Mapping[str, Any]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            entry = _json(line)
+            if not isinstance(entry, dict):
+                raise UserError(f"{path}: line {number}: expected a JSON object, got {line.strip()[:40]!r}")
+            yield entry
+
+
+def _of_entries(
+    path: Path, entries: Iterator[Mapping[str, Any]] | list[Any], step: str | None
+) -> Iterator[tuple[float, str, float]]:
+    """Yield the numbers of objects that each have a step; of those that say no step, none."""
+    found = False
+    for entry in entries:
+        numbers = dict(_numbers(entry)) if isinstance(entry, dict) else {}
+        name = step or next((name for name in STEPS if name in numbers), None)
+        if name is None or name not in numbers:
+            continue
+        found = True
+        yield from ((numbers[name], metric, value) for metric, value in numbers.items() if metric != name)
+    if not found:
+        raise UserError(_without_step(path, step))
+
+
+def _without_step(path: Path, step: str | None) -> str:
+    return f"{path}: no column of the step ({step or ', '.join(STEPS)}); name it with step:"
+
+
+def _numbers(entry: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
+    """Yield each number of an object by its name, nested names joined by `/`."""
+    for name, value in entry.items():
+        if isinstance(value, bool):
+            continue
+        if isinstance(value, int | float):
+            yield f"{before}{name}", float(value)
+        elif isinstance(value, dict) and depth < 8:
+            yield from _numbers(value, f"{before}{name}/", depth + 1)
+
+
+def _of_lm_eval(results: Mapping[str, Any]) -> pd.DataFrame:
+    """Return `task/metric` of lm-eval's results; the filter stays in the name unless it is `none`."""
+    rows = []
+    for task, metrics in results.items():
+        numbers = dict(_numbers(metrics)) if isinstance(metrics, dict) else {}
+        for name, value in numbers.items():
+            metric, _, filtered = name.partition(",")
+            if metric.endswith("_stderr"):
+                continue
+            error = numbers.get(f"{metric}_stderr,{filtered}", math.nan)
+            label = f"{task}/{metric}" + ("" if filtered in ("", "none") else f",{filtered}")
+            rows.append((math.nan, label, value, value - NORMAL * error, value + NORMAL * error))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _of_console(text: str) -> Iterator[tuple[float, str, float]]:
+    for line in text.splitlines():
+        if match := CONSOLE.search(line):
+            for part in match[2].split(" - "):
+                if pair := PAIR.fullmatch(part.strip()):
+                    yield float(match[1]), pair[1], float(pair[2])
+
+
+def _of_tensorboard(path: Path) -> Iterator[tuple[float, str, float]]:
+    try:
+        # late: few studies have such files, and the package may be missing
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    except ImportError:
+        raise UserError(f"{path}: to read it: pip install tensorboard") from None
+    events = EventAccumulator(str(path), size_guidance={"scalars": 0}).Reload()
+    for metric in events.Tags()["scalars"]:
+        yield from ((float(event.step), metric, float(event.value)) for event in events.Scalars(metric))
+
+
+def _of_table(path: Path, text: str, step: str | None) -> pd.DataFrame:
+    """Return the rows of a CSV: a column a metric, or the columns step, metric and value.
+
+    An empty cell was not logged; `nan` was.
+    """
+    try:
+        frame = pd.read_csv(io.StringIO(text))
+        words = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False) if NAN.search(text) else None
+    except (ValueError, pd.errors.ParserError) as error:
+        raise UserError(f"{path}: not a CSV: {first_line(error)}") from None
+    name = step or next((name for name in STEPS if name in frame.columns), None)
+    if name is None and {"metric", "value"} <= {*frame.columns}:
+        return _finals(frame)
+    if name is None or name not in frame.columns:
+        raise UserError(_without_step(path, step))
+    if not pd.api.types.is_numeric_dtype(frame[name]):
+        raise UserError(f"{path}: column {name}: expected numbers, got {frame[name].iloc[0]!r}")
+    keys = [name, *(key for key in OF_A_RUN if key in frame.columns)]
+    long, logged = (
+        _long(frame, keys),
+        None if words is None else _long(words[frame.columns], keys).value != "",
+    )
+    long = long[long.value.notna() if logged is None else logged].rename(columns={name: "step"})
+    long = long.assign(value=pd.to_numeric(long.value, errors="coerce"), low=math.nan, high=math.nan)
+    return long[long.step.notna()].reset_index(drop=True)
+
+
+def _finals(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a table of final numbers: metric, value and, if the table has them, low and high."""
+    numbers = {
+        name: pd.to_numeric(frame[name], errors="coerce") if name in frame.columns else math.nan
+        for name in ("value", "low", "high")
+    }
+    return frame[[*(key for key in OF_A_RUN if key in frame.columns), "metric"]].assign(
+        step=math.nan, **numbers
+    )
+
+
+def _long(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Return a row for each metric of each row of a table; `keys` are none of the metrics."""
+    if {"metric", "value"} <= {*frame.columns}:
+        return frame[[*keys, "metric", "value"]]
+    return frame.melt(keys, var_name="metric", value_name="value")

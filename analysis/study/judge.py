@@ -1,0 +1,97 @@
+"""Judge a study: `encore judge STUDY.yaml`, or in a notebook `judge(load(path), path.parent)`.
+
+The verdicts are those that the same numbers would get in a recipe: planned looks, one interval a claim,
+equivalence, families of primary and secondary claims (docs/verdicts.md). What a recipe knows beside its
+numbers is missing: whether a run collapsed, gates, and the registration of claims.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+
+from analysis.numbers.means import shown
+from analysis.page import tables
+from analysis.page.drawing import svg_uri
+from analysis.page.figures import Drawn
+from analysis.page.style import STYLE, save
+from analysis.report import TEMPLATES
+from analysis.study.document import Study, load
+from analysis.study.numbers import Collected, collect
+from analysis.verdicts import claims, claims_table, forest
+from analysis.verdicts.claims import Verdict
+from analysis.verdicts.decision import judge_looks
+from encore.recipe.looks import LOOKS
+from encore.runtime import files
+
+STYLESHEET = Path(__file__).parents[1] / "page/templates/style.css"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A study's verdicts, the last look's, and the numbers that they rest on."""
+
+    study: Study
+    collected: Collected
+    verdicts: list[Verdict]
+
+
+def judge(study: Study, folder: Path) -> Judged:
+    """Judge the claims of a study, whose patterns begin at `folder`. Raises UserError."""
+    collected = collect(study, folder)
+    history = judge_looks(study.claims.values(), collected.table, "", collected.seeds)
+    return Judged(study, collected, history[-1])
+
+
+def lines(judged: Judged) -> list[str]:
+    """Return what a terminal shows: a line a claim, then the notes."""
+    said = [_line(verdict) for verdict in judged.verdicts]
+    seeds = len(judged.collected.seeds)
+    if seeds < LOOKS[0]:
+        said.append(f"{seeds} seeds: nothing is decided below {LOOKS[0]}")
+    return [*said, *(f"note: {note}" for note in judged.collected.notes)]
+
+
+def _line(verdict: Verdict) -> str:
+    number = shown(verdict.difference if verdict.look else verdict.plain, verdict.metric)
+    of = f"{verdict.n} seeds: {number} (asked: {claims_table.holds_when(verdict)})" if verdict.n else ""
+    return f"{verdict.word:<15} {verdict.id}  {of or verdict.note}"
+
+
+def write(judged: Judged, out: Path) -> None:
+    """Write index.html, claims.csv and numbers.csv, and the forest as a figure, into the folder `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    files.write(out / "claims.csv", claims.frame(judged.verdicts).to_csv(index=False))
+    files.write(out / "numbers.csv", judged.collected.table.drop(columns="step").to_csv(index=False))
+    template = TEMPLATES.get_template("study.html")
+    page = template.render(
+        title=judged.study.title,
+        style=STYLESHEET.read_text(encoding="utf-8"),
+        seeds=judged.collected.seeds,
+        looks=LOOKS,
+        files=judged.collected.files,
+        figure=_forest(judged, out),
+        verdicts=tables.cells(claims_table.verdicts_shown(judged.verdicts)),
+        notes=judged.collected.notes,
+        tally=claims.tally(judged.verdicts),
+    )
+    files.write(out / "index.html", page)
+
+
+def _forest(judged: Judged, out: Path) -> Drawn | None:
+    with mpl.rc_context(STYLE):
+        figure = forest.draw(judged.verdicts)
+        if figure is None:
+            return None
+        save(figure, out, "forest")
+    src = svg_uri((out / "forest.svg").read_text(encoding="utf-8"))
+    caption = "Each claim on a scale of its own: where it holds is shaded; dots are seeds."
+    return Drawn("forest", "Claims, paired by seed", caption, forest.alt_text(judged.verdicts), src)
+
+
+def command(path: Path, out: Path | None) -> list[str]:
+    """Judge the study of a file, write its page, and return what a terminal shows. Raises UserError."""
+    judged = judge(load(path), path.parent)
+    folder = out or path.with_suffix("")
+    write(judged, folder)
+    return [*lines(judged), f"{folder / 'index.html'}"]
