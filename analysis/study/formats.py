@@ -31,7 +31,7 @@ OF_A_RUN = ["arm", "seed"]  # columns that a CSV of several runs has
 NAN = re.compile(r"(?i)(?:^|,)\s*[-+]?(?:nan|inf(?:inity)?)\s*(?:,|$)", re.MULTILINE)
 COLUMNS = ["step", "metric", "value", "low", "high"]  # step NaN: a final number; low, high: its 95% interval
 NORMAL = 1.959963984540054  # half-width of a 95% interval, in standard errors
-CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$")  # verl's; a Ray actor puts its name before
+CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$", re.MULTILINE)  # verl's; a Ray actor puts its name before
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf"
 PAIR = re.compile(rf"(.+?):\s*(?:np\.\w+\()?({NUMBER})\)?")  # a number of numpy prints its type
 EVENTS = "events.out.tfevents"  # in the name of TensorBoard's files
@@ -60,7 +60,7 @@ def read(path: Path, step: str | None) -> pd.DataFrame:
         if isinstance(whole, dict) and isinstance(whole.get("results"), dict):
             return _of_lm_eval(whole["results"])
         return _rows(_of_entries(path, _lines(path, text), step))
-    if CONSOLE.search(text[:100_000]) and "," not in text.splitlines()[0]:
+    if "step:" in text and CONSOLE.search(text):
         return _rows(_of_console(text))
     return _of_table(path, text, step)
 

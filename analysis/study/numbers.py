@@ -79,7 +79,11 @@ def collect(study: Study, folder: Path) -> Collected:
         for arm in (sorted(arms) if own_arm is EVERY else [own_arm])
         for seed in (sorted(seeds) if own_seed is EVERY else [own_seed])
     ]
-    return Collected(pd.DataFrame(rows, columns=TABLE), notes, files)
+    table = pd.DataFrame(rows, columns=TABLE)
+    for row in table[table.duplicated(["arm", "seed", "node", "metric"])].itertuples():
+        run = f"{row.arm}, seed {row.seed}"
+        raise UserError(f"runs.{row.node}: {row.source} is of {run} too, which has a file of its own")
+    return Collected(table, notes, files)
 
 
 def _named(metric: str, names: Iterable[str]) -> tuple[str, str]:
@@ -98,7 +102,7 @@ def _runs(
     raw: set[str] = set()
     for path, key in _paths(place, logs, folder):
         rows = read(path, logs.step)
-        for run, part in _parts(rows, logs, key):
+        for run, part in _parts(path, rows, logs, key):
             if run in runs:
                 raise UserError(f"runs.{place}: {runs[run][0]} and {path} are both of {_run(run)}")
             raw |= {*part.metric.unique()}
@@ -117,7 +121,7 @@ def _runs(
 def _paths(place: str, logs: Logs, folder: Path) -> Iterator[tuple[Path, Key]]:
     """Yield the files of a place, each once, with the arm and the seed that their names say."""
     for pattern in logs.files:
-        if Path(pattern).is_absolute():
+        if not pattern or Path(pattern).is_absolute():
             raise UserError(f"runs.{place}.files: {pattern}: expected a path from the folder of the study on")
         wild = re.sub(r"\{(arm|seed)\}", "*", pattern)
         named = _expression(pattern)
@@ -148,7 +152,7 @@ def _key(fields: Mapping[str, str]) -> Key:
     return fields.get("arm", EVERY), int(fields["seed"]) if "seed" in fields else EVERY
 
 
-def _parts(rows: pd.DataFrame, logs: Logs, key: Key) -> Iterator[tuple[Key, pd.DataFrame]]:
+def _parts(path: Path, rows: pd.DataFrame, logs: Logs, key: Key) -> Iterator[tuple[Key, pd.DataFrame]]:
     """Yield the runs of a file: one, or those that its columns name."""
     if logs.columns:
         named = _expression(logs.columns)
@@ -161,7 +165,10 @@ def _parts(rows: pd.DataFrame, logs: Logs, key: Key) -> Iterator[tuple[Key, pd.D
         for run in dict.fromkeys(own):
             yield (run[0] or key[0], key[1] if run[1] is EVERY else run[1]), rows[own == run]
     elif {*OF_A_RUN} <= {*rows.columns}:
-        for (arm, seed), part in rows.groupby(OF_A_RUN, sort=True):
+        seeds = pd.to_numeric(rows.seed, errors="coerce")
+        if not (seeds % 1 == 0).all():
+            raise UserError(f"{path}: column seed: expected whole numbers")
+        for (arm, seed), part in rows.assign(seed=seeds.astype(int)).groupby(OF_A_RUN, sort=True):
             yield (str(arm), int(str(seed))), part
     else:
         yield key, rows

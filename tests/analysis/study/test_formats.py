@@ -49,7 +49,7 @@ def as_console_of_verl(path):
         f"(TaskRunner pid=7) step:{step} - {NAME}:{number} - actor/lr:1e-06 - note:x"
         for step, number in zip(CURVE, shown, strict=True)
     ]
-    path.write_text("Training Progress: 1%\n" + "\n".join(lines), encoding="utf-8")
+    path.write_text("a, b\n" + "\n".join([*lines, "done, at last"]), encoding="utf-8")
 
 
 def as_events(path):

@@ -124,6 +124,19 @@ def test_a_file_of_no_seed_is_of_all_seeds_and_counts_once(folder):
     assert "one run for all 8 seeds" in verdict.note
 
 
+def test_a_run_may_not_have_a_file_of_all_seeds_and_one_of_its_own(folder):
+    curve(0.1).to_csv(folder / "a.csv", index=False)
+    with pytest.raises(UserError, match="is of a, seed 1 too, which has a file of its own"):
+        judged(folder, runs={"train": {"files": ["logs/{arm}-{seed}.csv", "{arm}.csv"]}})
+
+
+@pytest.mark.parametrize("seed", ["one", 1.5])
+def test_a_seed_is_a_whole_number(folder, seed):
+    curve(0.1).assign(arm="a", seed=seed).to_csv(folder / "tall.csv", index=False)
+    with pytest.raises(UserError, match=r"tall\.csv: column seed: expected whole numbers"):
+        judged(folder, runs={"train": {"files": ["tall.csv"]}})
+
+
 @pytest.mark.parametrize(
     ("change", "note"),
     [
@@ -159,6 +172,7 @@ def test_arms_that_end_at_different_steps_are_named(folder):
     ("changes", "said"),
     [
         ({"runs": {"train": {"files": ["log/{arm}-{seed}.csv"]}}}, "runs.train.files: no file"),
+        ({"runs": {"train": {"files": [""]}}}, "expected a path from the folder of the study on"),
         ({"runs": {"train": {"files": ["/logs/*.csv"]}}}, "expected a path from the folder of the study on"),
         ({"runs": {"train": {"files": ["logs/{arm}-*.csv"]}}}, "are both of a, all seeds"),
         ({"runs": {"train": {"files": ["logs/a-1.csv"]}}}, "no file says of which arm and seed it is"),
