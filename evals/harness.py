@@ -110,7 +110,7 @@ def _by_item(instances: Sequence[Any]) -> list[list[Any]]:
 
 
 def _verify_together(task: EvalTask, instances: Sequence[Any]) -> None:
-    """Score a completion of each item in one call; the verifier of a world that can remembers the scores."""
+    """Score one completion of each item in one call if the world can; its verifier remembers the scores."""
     scores = getattr(task.task.make_world(), "scores", None) if task.task else None
     if scores:
         docs = [instance.doc for instance in instances]
