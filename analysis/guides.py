@@ -48,13 +48,17 @@ class Answer:
 
 
 def statements(graph: Graph) -> list[Statement]:
-    """Return the statements of guides.yaml. Raises UserError if a claim is named that no recipe makes."""
-    read = list(_read())
+    """Return the statements of guides.yaml that these recipes answer, or that have a reason.
+
+    Raises UserError if a claim is named that its recipe does not make.
+    """
+    read = [
+        entry for entry in _read() if {place.partition("/")[0] for place in entry.claims} <= {*graph.recipes}
+    ]
     ids = {name: [claim.id for claim in recipe.claims(SCALE)] for name, recipe in graph.recipes.items()}
     for statement in read:
         for place in statement.claims:
             recipe, _, claim = place.partition("/")
-            known(f"{FILE.name}: {statement.says}", [recipe], list(ids), "recipe")
             known(f"{FILE.name}: {statement.says}", [claim], ids[recipe], f"claim of {recipe}")
         if bool(statement.claims) == bool(statement.why):
             raise UserError(f"{FILE.name}: {statement.says}: expected either claims or why")

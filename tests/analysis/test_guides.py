@@ -46,7 +46,9 @@ def test_every_verdict_is_the_records(page):
     assert checked > 80
 
 
-def test_every_statement_has_claims_or_a_reason():
+def test_every_statement_is_on_the_page_and_has_claims_or_a_reason():
+    topics = yaml.safe_load(guides.FILE.read_text(encoding="utf-8"))
+    assert len(guides.statements(GRAPH)) == sum(len(topic["statements"]) for topic in topics)
     for statement in guides.statements(GRAPH):
         assert bool(statement.claims) != bool(statement.why), statement.says
 
