@@ -29,6 +29,7 @@ LARGEST = 1 << 30  # bytes of a file
 STEPS = ("step", "global_step", "_step", "Step", "train/global_step", "training/global_step", "iteration")
 OF_A_RUN = ["arm", "seed"]  # columns that a CSV of several runs has
 NAN = re.compile(r"(?i)(?:^|,)\s*[-+]?(?:nan|inf(?:inity)?)\s*(?:,|$)", re.MULTILINE)
+Entry = Mapping[str, object]  # an object of JSON, of whatever somebody's tool has written
 COLUMNS = ["step", "metric", "value", "low", "high"]  # step NaN: a final number; low, high: its 95% interval
 NORMAL = 1.959963984540054  # half-width of a 95% interval, in standard errors
 CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$", re.MULTILINE)  # verl's; a Ray actor puts its name before
@@ -77,7 +78,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _lines(path: Path, text: str) -> Iterator[Mapping[str, Any]]:
+def _lines(path: Path, text: str) -> Iterator[Entry]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             entry = _json(line)
@@ -87,7 +88,7 @@ def _lines(path: Path, text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _of_entries(
-    path: Path, entries: Iterator[Mapping[str, Any]] | list[Any], step: str | None
+    path: Path, entries: Iterator[Entry] | list[object], step: str | None
 ) -> Iterator[tuple[float, str, float]]:
     """Yield the numbers of objects that each have a step; of those that say no step, none."""
     found = False
@@ -106,7 +107,7 @@ def _without_step(path: Path, step: str | None) -> str:
     return f"{path}: no column of the step ({step or ', '.join(STEPS)}); name it with step:"
 
 
-def _numbers(entry: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
+def _numbers(entry: Entry, before: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
     """Yield each number of an object by its name, nested names joined by `/`."""
     for name, value in entry.items():
         if isinstance(value, bool):
@@ -117,7 +118,7 @@ def _numbers(entry: Mapping[str, Any], before: str = "", depth: int = 0) -> Iter
             yield from _numbers(value, f"{before}{name}/", depth + 1)
 
 
-def _of_lm_eval(results: Mapping[str, Any]) -> pd.DataFrame:
+def _of_lm_eval(results: Entry) -> pd.DataFrame:
     """Return `task/metric` of lm-eval's results; the filter stays in the name unless it is `none`."""
     rows = []
     for task, metrics in results.items():

@@ -163,7 +163,7 @@ PREFERENCES = (
     ),
 )
 
-MOST_LINES = 100  # of seeds in a figure, beside the means
+MOST_LINES = 80  # of seeds in a figure, beside the means
 
 
 def drawn() -> set[str]:

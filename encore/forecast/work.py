@@ -62,10 +62,8 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
         return replace(job, gpus=0)
     if isinstance(stage, LabelStepsStage):  # from every step of every reply
         given *= made(graph, node, assumed)[1] * STEPS
-    completions = given * stage.args.num_generations
-    cap = stage.args.max_completion_length
-    group = stage.args.num_generations
-    every = drawn(graph, node, asked_by(stage), stage, completions, cap, assumed, group)
+    group, cap = stage.args.num_generations, stage.args.max_completion_length
+    every = drawn(graph, node, asked_by(stage), stage, given * group, cap, assumed, group)
     return replace(job, gpus=min(job.gpus, every.width), policy=policy, generation=every)
 
 

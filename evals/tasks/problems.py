@@ -16,6 +16,8 @@ from encore.recipe.task import Comparisons, WorldTask
 from encore.rewards.verifiers import verifier
 from encore.worlds import Problem, sample
 
+Doc = dict[str, Any]  # a row of `dataset`, as lm-eval hands it on
+
 
 def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) -> dict[str, Dataset]:
     """The `items` held-out problems of a recipe's task, `spec`. Raises UserError if it has fewer.
@@ -55,18 +57,18 @@ def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) ->
     return {"test": Dataset.from_list(rows)}
 
 
-def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, float]:
+def process_results(doc: Doc, results: list[str]) -> dict[str, float]:
     """Score one completion of a problem; NaN where nothing verifies the task."""
     verify = _verifier(doc["spec"])
     return {"accuracy": float(verify(of(doc), read(doc, results))) if verify else nan}
 
 
-def of(doc: dict[str, Any]) -> Problem:
+def of(doc: Doc) -> Problem:
     """Return the problem of a document."""
     return Problem(doc["question"], doc["answer"], doc["difficulty"], number=doc["number"])
 
 
-def read(doc: dict[str, Any], results: list[str]) -> str:
+def read(doc: Doc, results: list[str]) -> str:
     """Return what a verifier reads: the first of `results`, behind what the prompt has begun of it."""
     said = getattr(results[0], "said", results[0])  # what a tool has said answers nothing
     return str(doc["prefill"] + said)
