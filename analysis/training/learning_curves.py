@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.numbers.run import Run
-from analysis.numbers.table import binned, curves
+from analysis.numbers.table import POINTS, binned, curves
 from analysis.page.style import panels, powers_of_ten
 from analysis.training.loss_settings import reference_every
 from analysis.training.objectives import stages
@@ -164,6 +164,7 @@ PREFERENCES = (
 )
 
 MOST_LINES = 80  # of seeds in a figure, beside the means
+MANY_PANELS = 24  # beyond which a curve has an eighth of the points, and none of the first arm's beside it
 
 
 def drawn() -> set[str]:
@@ -226,14 +227,16 @@ def draw(
         handles.append(Line2D([], [], color=CAP, lw=1.0, ls=":", label="cap"))
     figure, axes = panels(arms, handles=handles)
     groups = dict(tuple(wanted.groupby(["arm", "metric"])))
-    reference = binned(groups.get((arms[0], names[0])))
+    crowded = len(arms) > MANY_PANELS
+    points = POINTS // 8 if crowded else POINTS
+    reference = binned(groups.get((arms[0], names[0])), points)
     for arm in arms:
         axis, colour = axes[arm], palette[arm]
         axis.set_title(arm)
-        if arm != arms[0] and len(reference):
+        if arm != arms[0] and len(reference) and not crowded:
             axis.plot(reference.index, reference.mean(axis=1), color="#b0b0b0", lw=1)
         for metric, _, line in series.metrics:
-            seeds = binned(groups.get((arm, metric)))
+            seeds = binned(groups.get((arm, metric)), points)
             if not len(seeds):
                 continue
             if len(series.metrics) < 3:
