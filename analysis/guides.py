@@ -1,4 +1,4 @@
-"""What guides say, beside the claims here that ask it and their verdicts, as results/published/guides.md.
+"""Write the page on what guides say, beside the claims that ask it: results/published/guides.md.
 
 Which claims ask a statement is written in guides.yaml; every verdict is the record's.
 """
@@ -40,7 +40,6 @@ class Statement:
 class Answer:
     """A claim that asks a statement: what it says, its verdict and effect, and the record that judges it."""
 
-    claim: str
     says: str
     word: str
     ours: str
@@ -82,7 +81,7 @@ def answers(folder: Path, graph: Graph) -> dict[str, Answer]:
             place = f"{name}/{claim.id}"
             line = judged.get(place)
             verdict = (line.word, line.ours, line.record) if line else (UNJUDGED, "", "")
-            found[place] = Answer(claim.id, claim.says, *verdict)
+            found[place] = Answer(claim.says, *verdict)
     return found
 
 

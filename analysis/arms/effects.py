@@ -30,11 +30,11 @@ def ladder(
     rungs: list[interval_rows.Row] = []
     below = ""
     for arm in run.document.ladder:
-        numbers = measured(table, _end(run, arm), metric).dropna(subset=["value"])
+        numbers = measured(table, end(run, arm), metric).dropna(subset=["value"])
         if arm not in run.arms or not len(numbers):
             continue
         row = interval_rows.of_levels(arm, numbers, palette[arm])
-        step = interval_rows.paired(table, _end(run, arm), _end(run, below), metric) if below else []
+        step = interval_rows.paired(table, end(run, arm), end(run, below), metric) if below else []
         if step:
             row = replace(row, text=interval_rows.difference(step))
         rungs.append(row)
@@ -85,10 +85,10 @@ def _levels(table: pd.DataFrame, arm: str, node: str, task: str) -> pd.DataFrame
 def _difference(
     run: Run, table: pd.DataFrame, metric: str, arm: str, other: str, palette: Mapping[str, str]
 ) -> interval_rows.Row | None:
-    values = interval_rows.paired(table, _end(run, arm), _end(run, other), metric)
+    values = interval_rows.paired(table, end(run, arm), end(run, other), metric)
     return interval_rows.of_differences(arm, values, palette[arm]) if values else None
 
 
-def _end(run: Run, arm: str) -> str:
+def end(run: Run, arm: str) -> str:
     """`arm/checkpoint` of the last checkpoint."""
     return f"{arm}/{run.ends[-1] if run.ends else ''}"

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import pandas as pd
 from matplotlib.figure import Figure
 
+from analysis.arms.effects import end
 from analysis.numbers.means import Mean, average, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
+from analysis.page.interval_rows import GREY
 from analysis.page.style import panels
-
-BASE = "#6b6b6b"
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def levels(run: Run, table: pd.DataFrame, task: str, measure: str) -> dict[str, 
         factor: [
             Level(name, arm, mean)
             for name, arm in arms.items()
-            if arm in run.arms and (mean := _final(run, table, arm, f"{task}/{measure}")).n
+            if arm in run.arms and (mean := average(measured(table, end(run, arm), f"{task}/{measure}"))).n
         ]
         for factor, arms in run.document.factors.items()
     }
@@ -49,11 +49,11 @@ def draw(
         axis.plot(range(len(each)), [level.result.value for level in each], color="#bbbbbb", lw=1, zorder=1)
         for place, level in enumerate(each):
             low, high = level.result.ends
-            colour = BASE if level.arm == base else palette[level.arm]
+            colour = GREY if level.arm == base else palette[level.arm]
             axis.plot([place, place], [low, high], color=colour, lw=1.6)
             axis.plot(place, level.result.value, marker="o", ms=5, color=colour)
             if level.arm == base:
-                axis.axhline(level.result.value, color=BASE, lw=0.9, ls=":", zorder=0)
+                axis.axhline(level.result.value, color=GREY, lw=0.9, ls=":", zorder=0)
         axis.set_xticks(range(len(each)), [level.name for level in each], fontsize=9)
     figure.supylabel(label, fontsize=10.5)
     return figure
@@ -65,7 +65,3 @@ def in_words(found: Mapping[str, list[Level]]) -> str:
         f"{factor}: " + ", ".join(f"{level.name} {shown(level.result)}" for level in each)
         for factor, each in found.items()
     )
-
-
-def _final(run: Run, table: pd.DataFrame, arm: str, metric: str) -> Mean:
-    return average(measured(table, f"{arm}/{run.ends[-1] if run.ends else ''}", metric))

@@ -40,7 +40,7 @@ class Logs(Model):
 
 
 class Study(Model):
-    """What is claimed of runs that were made elsewhere."""
+    """A study: claims on runs that were made elsewhere, and where the logs of the runs lie."""
 
     title: Line
     runs: Annotated[dict[Name, Logs], Field(min_length=1)]  # place -> its logs: claims name ARM/PLACE

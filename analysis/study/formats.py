@@ -1,4 +1,4 @@
-"""What trainers and evaluations write, as rows of step, metric and value; told apart by content.
+"""Read what trainers and evaluations write as rows of step, metric and value; the content tells the form.
 
 | written by                                     | form                                                     |
 |------------------------------------------------|----------------------------------------------------------|
@@ -23,6 +23,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.verdicts.pairs import NORMAL
 from encore.errors import UserError, first_line
 
 LARGEST = 1 << 30  # bytes of a file
@@ -31,7 +32,6 @@ OF_A_RUN = ["arm", "seed"]  # columns that a CSV of several runs has
 NAN = re.compile(r"(?i)(?:^|,)\s*[-+]?(?:nan|inf(?:inity)?)\s*(?:,|$)", re.MULTILINE)
 Entry = Mapping[str, object]  # an object of JSON, of whatever somebody's tool has written
 COLUMNS = ["step", "metric", "value", "low", "high"]  # step NaN: a final number; low, high: its 95% interval
-NORMAL = 1.959963984540054  # half-width of a 95% interval, in standard errors
 CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$", re.MULTILINE)  # verl's; a Ray actor puts its name before
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf"
 PAIR = re.compile(rf"(.+?):\s*(?:np\.\w+\()?({NUMBER})\)?")  # a number of numpy prints its type
@@ -170,11 +170,9 @@ def _of_table(path: Path, text: str, step: str | None) -> pd.DataFrame:
     if not pd.api.types.is_numeric_dtype(frame[name]):
         raise UserError(f"{path}: column {name}: expected numbers, got {frame[name].iloc[0]!r}")
     keys = [name, *(key for key in OF_A_RUN if key in frame.columns)]
-    long, logged = (
-        _long(frame, keys),
-        None if words is None else _long(words[frame.columns], keys).value != "",
-    )
-    long = long[long.value.notna() if logged is None else logged].rename(columns={name: "step"})
+    long = _long(frame, keys)
+    logged = long.value.notna() if words is None else _long(words[frame.columns], keys).value != ""
+    long = long[logged].rename(columns={name: "step"})
     long = long.assign(value=pd.to_numeric(long.value, errors="coerce"), low=math.nan, high=math.nan)
     return long[long.step.notna()].reset_index(drop=True)
 
