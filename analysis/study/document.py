@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from encore.errors import UserError
 from encore.recipe import strict_yaml
-from encore.recipe.base import Line, Mistake, Model, Name, Some
+from encore.recipe.base import Line, Mistake, Model, Name, Some, below
 from encore.recipe.claims import OURS, Claim, Paper, with_ids
 from encore.recipe.document import read
 from encore.recipe.files import of_file
@@ -54,26 +54,20 @@ def load(path: Path) -> Study:
         raise UserError(f"{path}: expected a mapping with title, runs and claims")
     with of_file(path):
         study = read(content, Study)
-        lines = [
-            f"claims.{claim.id}.{key}: {words}"
-            for claim in study.claims.values()
-            for key, words in (
-                *claim.mistakes(),
-                *((f"test.{key}", words) for key, words in claim.test.mistakes()),
-            )
-        ]
-        lines += list(_unknown_places(study))
-        if lines:
+        if lines := [f"{key}: {words}" for key, words in _mistakes(study)]:
             raise UserError("\n".join(lines))
     return study
 
 
-def _unknown_places(study: Study) -> Iterator[str]:
+def _mistakes(study: Study) -> Iterator[Mistake]:
+    """Yield what claims say that a study has not: keys of recipes, tests without a bound, unknown places."""
     for claim in study.claims.values():
+        yield from below(f"claims.{claim.id}", claim.mistakes())
+        yield from below(f"claims.{claim.id}.test", claim.test.mistakes())
         for key, side in zip(("of", "against"), claim.test.sides, strict=False):
             arm, slash, place = side.place.partition("/")
             if not slash or not arm:
-                yield f"claims.{claim.id}.test.{key}: expected ARM/PLACE, got {side.place}"
+                yield f"claims.{claim.id}.test.{key}", f"expected ARM/PLACE, got {side.place}"
             elif place not in study.runs:
                 names = ", ".join(study.runs)
-                yield f'claims.{claim.id}.test.{key}: runs has no "{place}"; valid: {names}'
+                yield f"claims.{claim.id}.test.{key}", f'runs has no "{place}"; valid: {names}'

@@ -15,7 +15,7 @@ from analysis.page import tables
 from analysis.page.drawing import svg_uri
 from analysis.page.figures import Drawn
 from analysis.page.style import STYLE, save
-from analysis.report import TEMPLATES
+from analysis.report import TEMPLATES, text
 from analysis.study.document import Study, load
 from analysis.study.numbers import Collected, collect
 from analysis.verdicts import claims, claims_table, forest
@@ -23,8 +23,6 @@ from analysis.verdicts.claims import Verdict
 from analysis.verdicts.decision import judge_looks
 from encore.recipe.looks import LOOKS
 from encore.runtime import files
-
-STYLESHEET = Path(__file__).parents[1] / "page/templates/style.css"
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def write(judged: Judged, out: Path) -> None:
     template = TEMPLATES.get_template("study.html")
     page = template.render(
         title=judged.study.title,
-        style=STYLESHEET.read_text(encoding="utf-8"),
+        style=text("style.css"),
         seeds=judged.collected.seeds,
         looks=LOOKS,
         files=judged.collected.files,
