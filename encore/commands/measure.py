@@ -1,16 +1,18 @@
 """`encore eval`: one model on tasks that are named on the command line, by evals.evaluate."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from encore.commands.models import identifier, named
-from encore.errors import UserError, nearest
-from encore.recipe import evals
+from encore.errors import UserError, known, nearest
+from encore.recipe import evals, lm_eval_tasks
 from encore.recipe.load import load_sound
 from encore.recipe.recipe import Recipe
+from encore.recipe.strict_yaml import Content
 
 SAMPLING = {"samples": 1, "temperature": 0.0, "top_p": 1.0, "k": [1]}
 
@@ -33,7 +35,16 @@ def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int) ->
     place.mkdir(parents=True, exist_ok=True)
     given = str(source) if isinstance(source, Path) else f"hub:{json.dumps(source.model_dump())}"
     command = [sys.executable, "-m", "evals.evaluate", "--config", json.dumps(config), "--model", given]
-    command += ["--name", place.name, "--gpus", str(gpus), "--out", str(place / "results.json")]
+    command += [
+        "--name",
+        place.name,
+        "--gpus",
+        str(gpus),
+        "--threads",
+        str(os.cpu_count()),
+        "--out",
+        str(place / "results.json"),
+    ]
     with (place / "eval.log").open("w", encoding="utf-8") as log:
         status = subprocess.run(
             [*command, "--samples", str(place / "samples.jsonl")], stderr=log, check=False
@@ -52,8 +63,30 @@ def _task(name: str, asked: Asked) -> tuple[str, dict[str, Any]]:
         return identifier(Path(name).stem), _of_file(Path(name), asked)
     recipe, _, task = name.partition("/")
     if not task:
-        return identifier(name), {"lm_eval": name, **limit}
+        return identifier(name), _of_lm_eval(name) | limit
     return identifier(name), _of_recipe(recipe, task) | limit
+
+
+def _of_lm_eval(asked: str) -> Content:
+    """Return a task of lm-eval by the settings of its file, such as "gsm8k:strict-match".
+
+    Raises UserError if the task has several filters or metrics and the text names none of them.
+    """
+    name, *choices = asked.split(":")
+    settings = lm_eval_tasks.settings(name)
+    task: Content = {"lm_eval": name}
+    if settings.generates:
+        task |= {**SAMPLING, "max_gen_toks": settings.tokens}
+    for choice in choices:
+        known(asked, [choice], [*settings.filters, *settings.metrics], f"filter or metric of {name}")
+    for key, names in (("filter", settings.filters), ("metric", settings.metrics)):
+        chosen = [choice for choice in choices if choice in names]
+        if len(names) > 1 and not chosen:
+            forms = ", ".join(":".join([name, *choices, each]) for each in names)
+            raise UserError(f"{asked}: it has several {key}s; name one of them: {forms}")
+        if chosen:
+            task[key] = chosen[0]
+    return task
 
 
 def _of_file(file: Path, asked: Asked) -> dict[str, Any]:

@@ -3,15 +3,16 @@
 import re
 from pathlib import Path
 
-from encore.errors import UserError
+from encore.errors import UserError, nearest
+from encore.recipe import presets
 from encore.recipe.base import IDENTIFIER
-from encore.recipe.machine import Elsewhere, FolderModel, GgufModel, HubModel
+from encore.recipe.machine import KINDS, Elsewhere, FolderModel, GgufModel, HubModel, elsewhere
 
 AT_COMMIT = re.compile(r"([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)@([0-9a-f]{40})")
 
 
 def named(model: str) -> Path | Elsewhere:
-    """Return the metrics.json of a stage, or the folder, the GGUF file or the model of the Hub.
+    """Return the metrics.json of a stage, or the folder, the GGUF file, the preset or the model of the Hub.
 
     A stage's folder stands for its metrics.json. Raises UserError for what is neither there nor of the Hub.
     """
@@ -30,9 +31,21 @@ def named(model: str) -> Path | Elsewhere:
         return FolderModel(path=str(path))
     if match := AT_COMMIT.fullmatch(model):
         return HubModel(hub=match[1], revision=match[2])
+    models = {name: preset for name, preset in presets.read().items() if _is_model(preset)}
+    if model in models:
+        return elsewhere(models[model])
     hub = re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+(@.*)?", model)
     hint = "; a model of the Hub is named org/name@commit, with the 40 digits of its commit" if hub else ""
+    if models:
+        hint = hint or nearest(model, [*models])
     raise UserError(f"{model}: no such folder or metrics.json{hint}")
+
+
+def _is_model(preset: presets.Content) -> bool:
+    """Whether a preset of recipes/presets is a model; a data set of the Hub has a split, or columns."""
+    return any(kind.key in preset for kind in KINDS) and {*preset} <= {
+        key for kind in KINDS for key in kind.model_fields
+    }
 
 
 def identifier(text: str) -> str:

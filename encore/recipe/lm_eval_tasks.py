@@ -7,11 +7,25 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import chain, takewhile
 from pathlib import Path
+from typing import NamedTuple
+
+import yaml
 
 from encore.errors import UserError
+from encore.recipe.strict_yaml import Content
 
 OWN = Path(__file__).parents[2] / "evals/tasks"  # those of this repository, and a user's own
 NAMED = re.compile(r"""^["']?(task|group)["']?:[ \t]*["']?([^\s"'#\[]+)""", re.MULTILINE)
+TOKENS = 256  # lm-eval's limit of a completion where a task's file has none
+
+
+class Settings(NamedTuple):
+    """The settings of a task in its file: whether the model generates, and the names to choose from."""
+
+    generates: bool
+    filters: list[str]
+    metrics: list[str]
+    tokens: int  # the most that a completion has
 
 
 @cache
@@ -43,3 +57,36 @@ def _of_lm_eval(name: str) -> Iterator[Path]:
         begins = "".join(takewhile(str.isalpha, name.lower()))
         yield from sorted(Path(place, "tasks").glob(f"{begins}*/**/*.yaml"))
         yield from sorted(Path(place, "tasks").rglob("*.yaml"))
+
+
+def settings(name: str) -> Settings:
+    """Return the settings of a task in its file and in the files that this one includes.
+
+    Raises UserError as `find` does.
+    """
+    content = _content(find(name))
+    generation = content.get("generation_kwargs") or {}
+    limit = generation.get("max_gen_toks", generation.get("max_new_tokens", TOKENS))
+    return Settings(
+        content.get("output_type", "generate_until") == "generate_until",
+        [each["name"] for each in content.get("filter_list") or ()],
+        [each["metric"] for each in content.get("metric_list") or () if isinstance(each["metric"], str)],
+        int(limit),
+    )
+
+
+class _Loader(yaml.SafeLoader):
+    """A loader that reads lm-eval's `!function module.name` as nothing."""
+
+
+_Loader.add_multi_constructor("!", lambda loader, tag, node: None)
+
+
+def _content(path: Path) -> Content:
+    """Return the content of a task's file, laid over the files that it includes."""
+    content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    included = content.pop("include", [])
+    base: Content = {}
+    for name in [included] if isinstance(included, str) else included:
+        base |= _content(path.parent / name)
+    return {**base, **content}

@@ -6,6 +6,7 @@ What differs from `HFLM.generate_until`:
 - completions grow in rounds, and ended ones leave the batch between two rounds, because a batch costs as much
   as its longest row (0.5M parameters, one core, mean length 26: 0.8 of the time at a cap of 64, 0.3 at 128);
 - on a GPU a batch is as large as its memory has room for, where the recipe does not say;
+- so is a batch of texts whose likelihood is scored, on a CPU too;
 - a prompt that does not fit is an error and is not cut from the left.
 """
 
@@ -22,7 +23,7 @@ from encore.errors import UserError
 from encore.recipe.tool import Tool
 from encore.runtime.progress import Report
 from encore.sampling.completion import Completion, answered, completed
-from encore.sampling.memory import MOST, free_bytes, rows_at_once
+from encore.sampling.memory import MOST, free_bytes, rows_at_once, scored_at_once
 from encore.sampling.turns import converse, room
 
 Options = dict[str, Any]  # how to draw, in the words of lm-eval
@@ -131,6 +132,14 @@ class HuggingFaceSampler(HFLM):
             return super().tok_encode(string, add_special_tokens, **options)
         # a text whose likelihood is scored begins as prompts do
         return prompt_ids([string], self.tokenizer)[0]
+
+    def _loglikelihood_tokens(self, requests: list[Any], *args: Any, **options: Any) -> Any:
+        """Score texts in batches whose logits fit into memory."""
+        if not self.given and requests:
+            width = max(len(context) + len(text) for _, context, text in requests)
+            vocabulary = self.model.config.get_text_config().vocab_size
+            self.batch_size_per_gpu = scored_at_once(vocabulary, width, free_bytes(self.device))
+        return super()._loglikelihood_tokens(requests, *args, **options)
 
     def at_once(self, width: int) -> int:
         """How many rows of `width` tokens, prompt and completion, make a batch."""

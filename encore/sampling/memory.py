@@ -8,6 +8,8 @@ MOST = 512  # completions at once; on a CPU always so many, because what is samp
 SHARE = 0.8  # of the free memory; the rest is for what the allocator cannot join and for the kernels' own
 # of the logits: in float32, then a softmax, and for top-p a sorted copy, its int64 order and its running sum
 BYTES_A_LOGIT = 4 + 4 + 4 + 8 + 4
+SCORED = 2**30  # bytes of a CPU's memory that the logits of scored texts take
+BYTES_A_SCORED_LOGIT = 4 + 4  # the logit of each position, and its log-softmax
 
 
 def row_bytes(config: Any, width: int, itemsize: int) -> int:
@@ -33,6 +35,16 @@ def rows_at_once(config: Any, width: int, itemsize: int, free: int | None) -> in
     if free is None:
         return MOST
     fitting = int(SHARE * free) // row_bytes(config, width, itemsize)
+    return min(MOST, 1 << max(fitting.bit_length() - 1, 0))
+
+
+def scored_at_once(vocabulary: int, width: int, free: int | None) -> int:
+    """Return how many texts of `width` tokens are scored at once: a power of two, from 1 to `MOST`.
+
+    lm-eval keeps the logits of every position of a batch. `free`: bytes of a GPU's memory, None on a CPU.
+    """
+    room = SCORED if free is None else int(SHARE * free)
+    fitting = room // (width * vocabulary * BYTES_A_SCORED_LOGIT)
     return min(MOST, 1 << max(fitting.bit_length() - 1, 0))
 
 

@@ -179,6 +179,13 @@ def test_models_are_named(here, checkpoint):
         models.named("org/name@main")
     with pytest.raises(UserError, match=r"recipes: no config\.json in it"):
         models.named("recipes")
+    assert models.named("qwen2.5-0.5b") == HubModel(
+        hub="Qwen/Qwen2.5-0.5B", revision="060db6499f32faf8b98477b0a26969ef7d8b9987"
+    )
+    with pytest.raises(UserError, match=r'did you mean "smollm2-135m-instruct"\?'):
+        models.named("smollm-135m-instruct")
+    with pytest.raises(UserError, match="math500: no such folder"):  # a data set
+        models.named("math500")
 
 
 @pytest.mark.slow
@@ -194,15 +201,26 @@ def test_a_model_is_measured_on_a_file_and_a_recipes_task(here, checkpoint, monk
 
     monkeypatch.setattr(subprocess, "run", run)
     assert (
-        encore("eval", str(checkpoint), "my.jsonl", "r1_zero/heldout", "gsm8k_cot", "--items", "2").exit_code
+        encore(
+            "eval", str(checkpoint), "my.jsonl", "r1_zero/heldout", "gsm8k_cot:strict-match", "--items", "2"
+        ).exit_code
         == 0
     )
     config = json.loads(called[0][called[0].index("--config") + 1])
     assert config["tasks"]["my"]["task"]["file"] == "my.jsonl"
     assert config["tasks"]["r1_zero_heldout"]["task"]["world"] == "chain"
     assert {task.get("items") for task in config["tasks"].values()} == {2}
+    assert config["tasks"]["gsm8k_cot_strict_match"]["filter"] == "strict-match"
     with pytest.raises(UserError, match='no task "heldot"; did you mean "heldout"'):
         measure.measure(str(checkpoint), ["r1_zero/heldot"], measure.Asked(), Path("out"), 0)
+    for task, told in {
+        "gsm8k": "it has several filters; name one of them: gsm8k:strict-match, gsm8k:flexible-extract",
+        "hellaswag": "it has several metrics; name one of them: hellaswag:acc, hellaswag:acc_norm",
+        "hellaswag:acc_nrom": 'unknown filter or metric of hellaswag "acc_nrom"; did you mean "acc_norm"?',
+        "gsm9k:strict-match": 'lm-eval has no task "gsm9k"; did you mean',
+    }.items():
+        with pytest.raises(UserError, match=re.escape(told)):
+            measure.measure(str(checkpoint), [task], measure.Asked(), Path("out"), 0)
 
 
 @pytest.mark.slow

@@ -70,6 +70,33 @@ def test_both_samplers_keep_to_it(checkpoint, monkeypatch, backend, given, most)
     assert max(sizes) == most
 
 
+@given(width=st.integers(1, 65536), free=st.none() | st.integers(0, 2**40))
+def test_the_logits_of_scored_texts_fit_and_twice_as_many_do_not(width, free):
+    rows = memory.scored_at_once(QWEN.vocab_size, width, free)
+    row = width * QWEN.vocab_size * 8  # the logits and their log-softmax, in float32
+    room = memory.SCORED if free is None else memory.SHARE * free
+    assert rows in {2**n for n in range(10)}
+    assert rows == 1 or rows * row <= room
+    assert rows == memory.MOST or 2 * rows * row > room
+
+
+def test_512_scored_texts_of_a_published_model_would_take_26_gb_and_are_split(checkpoint, monkeypatch):
+    assert pytest.approx(26, rel=0.02) == 512 * 128 * 49152 * 8 / 1e9
+    assert memory.scored_at_once(49152, 128, None) == 16
+    lm = engine.load(language_model.locate(checkpoint), Engine(), 0, lambda done, total: None)
+    texts = [(f"<user>{n}+4=<assistant>", "7") for n in range(7)]
+    asked = [Instance("loglikelihood", {}, text, 0) for text in texts]
+    whole, sizes, call = lm.loglikelihood(asked), [], lm._model_call
+    monkeypatch.setattr(
+        lm, "_model_call", lambda batch, **rest: sizes.append(len(batch)) or call(batch, **rest)
+    )
+    row = len(lm.tok_encode("".join(texts[0]))) * lm.model.config.vocab_size * 8
+    monkeypatch.setattr(memory, "SCORED", int(3.5 * row))
+    split = lm.loglikelihood(asked)
+    assert max(sizes) == 2
+    assert [score for score, _ in split] == pytest.approx([score for score, _ in whole], abs=1e-5)
+
+
 @pytest.mark.parametrize("saved", [None, "bfloat16"])
 @pytest.mark.parametrize(("asked", "computed"), [({}, "float32"), ({"dtype": "bfloat16"}, "bfloat16")])
 def test_what_it_is_computed_in_is_what_the_recipe_says(checkpoint, tmp_path, saved, asked, computed):
