@@ -9,6 +9,8 @@
 | english         | all words of the scratchpad are in Latin letters, else their share (english.py)        |
 | soft_overlong   | never: it is 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)          |
 
+Reward `lenient`, of worlds alone, has a consolation for answers that cannot be judged (lenient.py).
+
 A world may add its own, such as the partial credit of `sort`; a data set of `verifier: tests` has those of
 encore/sandbox/verdicts.py. `my_module:function` is one of your own: called as TRL calls rewards, always with
 texts, it gives a finite number for each completion. Accuracy and format are judged apart, as in DeepSeek-R1,
@@ -17,7 +19,7 @@ texts, it gives a finite number for each completion. Accuracy and format are jud
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from math import isfinite
 from typing import Any
@@ -25,9 +27,10 @@ from typing import Any
 from encore import own_code
 from encore.errors import UserError
 from encore.recipe.caps import Caps
-from encore.recipe.reward_names import OVERLONG, TESTS, check, check_overlong
+from encore.recipe.reward_names import LENIENT, OVERLONG, TESTS, check, check_overlong
 from encore.rewards import unit_tests
 from encore.rewards.english import english
+from encore.rewards.lenient import lenient
 from encore.rewards.math_answers import Comparer
 from encore.rewards.overlong import soft_overlong
 from encore.rewards.reasoning_style import reasoning_style
@@ -77,6 +80,8 @@ def build(
             rewards.append(_scored(name, english))
         elif name == OVERLONG:
             rewards.append(soft_overlong(caps or {}, cache or 0))
+        elif name == LENIENT and world:
+            rewards.append(_scored(name, partial(lenient, world)))
         elif own_code.is_own(name):
             rewards.append(_own(name))
         else:
