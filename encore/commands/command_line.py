@@ -159,6 +159,26 @@ def judge(
 
 
 @app.command()
+def power(
+    study: Annotated[
+        Path, typer.Argument(help="The file of a study: where the logs of a pilot lie, and claims.")
+    ],
+    spread: Annotated[
+        str | None,
+        typer.Option(
+            help="Deviation of differences over seeds in place of a pilot, or RECORD/CLAIM with it."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder of power.csv. [default: beside it]")] = None,
+) -> None:
+    """Plan a study: how many seeds decide its claims, from the spread of a pilot."""
+    from analysis.study.power import command  # late
+
+    for line in command(study, spread, out):
+        typer.echo(line)
+
+
+@app.command()
 def doctor() -> None:
     """What this machine can do: packages, GPUs, vLLM, Slurm, memory, disk."""
     from encore.commands.doctor import findings  # late

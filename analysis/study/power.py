@@ -1,0 +1,216 @@
+"""Plan a study: how many seeds decide its claims, from the spread of a pilot.
+
+The pilot is the runs that the study has so far, two seeds or more. Their mean difference and its standard
+deviation are taken for the truth; normal differences are drawn for many studies, and each study is judged by
+the rule of verdicts.rule at the planned looks. So the chances hold for the whole family of claims, with its
+levels. Few seeds know a spread badly: the chances are drawn again with the upper 80% bound of the spread.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from analysis.statistics.intervals import POWER, TAIL, detectable
+from analysis.statistics.sequential import nominal
+from analysis.study.document import Study, load
+from analysis.study.numbers import collect
+from analysis.verdicts import evidence
+from analysis.verdicts.collapse import Collapses
+from analysis.verdicts.pairs import Pairs
+from analysis.verdicts.rule import Decision, Sample, judge
+from encore.errors import UserError, nearest
+from encore.recipe.claims import Claim
+from encore.recipe.looks import LOOKS
+from encore.runtime import files
+
+STUDIES = 2000  # drawn; a chance is known to 0.02
+SEED = 0
+BOUND = 0.8  # of a spread: the level of its upper bound
+RECORDS = Path(__file__).parents[2] / "results/published"
+FEW = 4  # seeds, below every look, of which many studies consist
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """The difference that a claim is expected to show, its spread over seeds, and the seeds that say so."""
+
+    claim: Claim
+    effect: float
+    spread: float
+    seeds: int  # 0: the spread was given
+    error: float = 0.0  # the standard error that all differences share
+
+    @property
+    def upper(self) -> float:
+        """The upper bound of the spread at level BOUND, by the chi-squared distribution."""
+        if not self.seeds:
+            return self.spread
+        return float(self.spread * math.sqrt((self.seeds - 1) / stats.chi2.ppf(1 - BOUND, self.seeds - 1)))
+
+
+@dataclass(frozen=True)
+class Power:
+    """What each planned look can say of a claim; tuples have an entry a look."""
+
+    pilot: Pilot
+    decided: tuple[float, ...]  # the chance that the claim is decided by then, were the pilot the truth
+    decided_at_bound: tuple[float, ...]  # the same with the upper bound of the spread
+    found: tuple[float, ...]  # how far from a bound of the claim the truth must lie to be told with 80%
+    half_width: float  # of a 95% interval of FEW seeds
+
+
+def spread_of(text: str) -> float:
+    """Return the spread that a text names: a number, or a claim of a published record, "r1_zero-cpu/claim".
+
+    Raises UserError if the text names neither.
+    """
+    record, slash, claim = text.partition("/")
+    if slash:
+        file = RECORDS / record / "claims.csv"
+        if not file.is_file():
+            known = sorted(path.parent.name for path in RECORDS.glob("*/claims.csv"))
+            raise UserError(f'--spread: no record "{record}"{nearest(record, known)}')
+        rows = pd.read_csv(file, index_col="id").differences.dropna()
+        if claim not in rows.index:
+            raise UserError(f'--spread: {record} has no claim "{claim}"{nearest(claim, list(rows.index))}')
+        differences = [float(pair.partition(":")[2]) for pair in str(rows[claim]).split()]
+        return float(np.std(differences, ddof=1))
+    try:
+        spread = float(text)
+    except ValueError:
+        spread = math.nan
+    if not (math.isfinite(spread) and spread > 0):
+        raise UserError(f"--spread: expected a number above 0, or RECORD/CLAIM, got {text}")
+    return spread
+
+
+def pilots(study: Study, folder: Path, spread: float | None) -> list[Pilot]:
+    """Return the pilot of each claim, from the runs of a study, or from a given spread without any run.
+
+    With a given spread the effect is the margin and the smallest effect that matters together, and 0 for a
+    claim of equality. Raises UserError if a claim has fewer than two differences.
+    """
+    claims = list(study.claims.values())
+    if spread is not None:
+        return [Pilot(claim, _hoped(claim), spread, 0) for claim in claims]
+    collected = collect(study, folder)
+    found = []
+    for claim in claims:
+        paired = evidence.evidence(claim, collected.table, "", collected.seeds, {}, Collapses()).paired
+        if len(paired.differences) < 2:
+            seeds = (
+                f"{len(paired.differences)} seeds have both sides" if not paired.notes else paired.notes[0]
+            )
+            raise UserError(f"claims.{claim.id}: {seeds}; a spread needs two; without a pilot say --spread")
+        d = np.array(paired.differences)
+        found.append(Pilot(claim, float(d.mean()), float(d.std(ddof=1)), len(d), paired.error))
+    return found
+
+
+def _hoped(claim: Claim) -> float:
+    """Return the effect that a study without runs is planned for."""
+    test = claim.test
+    if test.direction == "equal":
+        return 0.0
+    return (test.margin + test.matters) * (1 if test.direction == "higher" else -1)
+
+
+def power(known: Sequence[Pilot]) -> list[Power]:
+    """Return what the looks can say of the claims of a study together."""
+    decided = _decided(known)
+    at_bound = _decided([replace(pilot, spread=pilot.upper) for pilot in known])
+    asked = evidence.asked([evidence.Evidence(pilot.claim, Pairs()) for pilot in known])
+    primaries = max(int(asked.primary.sum()), 1)
+    others = max(len(known) - int(asked.primary.sum()), 1)
+    powers = []
+    for i, pilot in enumerate(known):
+        alpha = float(asked.alpha[i]) / (primaries if asked.primary[i] else others)
+        like = [pilot.spread / math.sqrt(2), -pilot.spread / math.sqrt(2)]  # two values of this spread
+        found = [
+            detectable(like, float(nominal(alpha / 2, index)), POWER, look, pilot.error)
+            for index, look in enumerate(LOOKS)
+        ]
+        half = stats.t.isf(TAIL, FEW - 1) * math.hypot(pilot.spread / math.sqrt(FEW), pilot.error)
+        powers.append(
+            Power(
+                pilot,
+                decided=tuple(decided[:, i].tolist()),
+                decided_at_bound=tuple(at_bound[:, i].tolist()),
+                found=tuple(found),
+                half_width=float(half),
+            )
+        )
+    return powers
+
+
+def _decided(known: Sequence[Pilot]) -> np.ndarray:
+    """Return the chance (looks, claims) that a claim is decided by a look."""
+    rng = np.random.default_rng(SEED)
+    effect, spread, error = np.array([(each.effect, each.spread, each.error) for each in known]).T
+    drawn = rng.normal(effect, spread, (LOOKS[-1], STUDIES, len(known))).transpose(1, 2, 0)
+    drawn = drawn + rng.normal(0.0, 1.0, (STUDIES, len(known), 1)) * error[:, None]
+    asked = evidence.asked([evidence.Evidence(pilot.claim, Pairs()) for pilot in known])
+    decision: Decision | None = None
+    chances = []
+    for index, look in enumerate(LOOKS):
+        sample = Sample(
+            drawn[..., :look],  # (studies, claims, seeds)
+            np.broadcast_to(error, drawn.shape[:2]),
+            np.zeros(drawn.shape[:2], bool),
+        )
+        decision = judge(sample, asked, index, decision)
+        chances.append(decision.decided.mean(axis=0))
+    return np.array(chances)
+
+
+def frame(powers: Sequence[Power]) -> pd.DataFrame:
+    """Return a row a claim and look."""
+    return pd.DataFrame(
+        [
+            {
+                "claim": each.pilot.claim.id,
+                "pilot_seeds": each.pilot.seeds,
+                "effect": each.pilot.effect,
+                "spread": each.pilot.spread,
+                "spread_bound": each.pilot.upper,
+                "seeds": look,
+                "decided": each.decided[index],
+                "decided_at_bound": each.decided_at_bound[index],
+                "found": each.found[index],
+            }
+            for each in powers
+            for index, look in enumerate(LOOKS)
+        ]
+    )
+
+
+def lines(powers: Sequence[Power]) -> list[str]:
+    """Return what a terminal shows: three lines a claim, then what a few seeds can say."""
+    said = []
+    for each in powers:
+        pilot = each.pilot
+        origin = f"{pilot.seeds} seeds of a pilot" if pilot.seeds else "as given"
+        said.append(
+            f"{pilot.claim.id}: {pilot.effect:+.3g}, a spread of {pilot.spread:.3g} over seeds ({origin})"
+        )
+        looks = zip(LOOKS, each.decided, each.decided_at_bound, each.found, strict=True)
+        for look, chance, bound, found in looks:
+            unsure = f" ({bound:.0%} at a spread of {pilot.upper:.3g})" if pilot.seeds else ""
+            share = f"decided in {chance:.0%} of studies{unsure}"
+            said.append(f"  {look:>2} seeds: {share}; told from a bound: {found:.3g}")
+    widths = ", ".join(f"±{each.half_width:.3g}" for each in powers)
+    return [*said, f"{FEW} seeds decide nothing here; their 95% intervals would be {widths}"]
+
+
+def command(path: Path, spread: str | None, out: Path | None) -> list[str]:
+    """Plan the study of a file, write power.csv, and return what a terminal shows. Raises UserError."""
+    powers = power(pilots(load(path), path.parent, spread_of(spread) if spread else None))
+    folder = out or path.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write(folder / "power.csv", frame(powers).to_csv(index=False))
+    return [*lines(powers), f"{folder / 'power.csv'}"]
