@@ -103,9 +103,8 @@ def pilots(study: Study, folder: Path, spread: float | None) -> list[Pilot]:
     for claim in claims:
         paired = evidence.evidence(claim, collected.table, "", collected.seeds, {}, Collapses()).paired
         if len(paired.differences) < 2:
-            seeds = (
-                f"{len(paired.differences)} seeds have both sides" if not paired.notes else paired.notes[0]
-            )
+            both = "one seed has" if paired.differences else "no seed has"
+            seeds = paired.notes[0] if paired.notes else f"{both} both sides"
             raise UserError(f"claims.{claim.id}: {seeds}; a spread needs two; without a pilot say --spread")
         d = np.array(paired.differences)
         found.append(Pilot(claim, float(d.mean()), float(d.std(ddof=1)), len(d), paired.error))
