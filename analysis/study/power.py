@@ -31,7 +31,7 @@ from encore.runtime import files
 STUDIES = 2000  # drawn; a chance is known to 0.02
 SEED = 0
 BOUND = 0.8  # of a spread: the level of its upper bound
-RECORDS = Path(__file__).parents[2] / "results/published"
+RECORDS = Path(__file__).resolve().parents[2] / "results/published"
 FEW = 4  # seeds, below every look, of which many studies consist
 
 
