@@ -164,7 +164,7 @@ PREFERENCES = (
 )
 
 MOST_LINES = 80  # of seeds in a figure, beside the means
-MANY_PANELS = 24  # beyond which a curve has an eighth of the points, and none of the first arm's beside it
+MANY_PANELS = 16  # beyond which a curve has an eighth of the points, and none of the first arm's beside it
 
 
 def drawn() -> set[str]:

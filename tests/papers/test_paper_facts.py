@@ -236,7 +236,7 @@ def test_every_arm_measures_every_part_of_the_designed_reward():
     for scale in ("cpu", "paper"):
         for arm in RECIPES["reward_design"].arms(scale):
             weights = stage("reward_design", arm, scale=scale)["rewards"]
-            assert set(weights) == {"format", "accuracy", "reasoning_style"}
+            assert set(weights) - {"lenient"} == {"format", "accuracy", "reasoning_style"}
             assert any(weights.values())
 
 
