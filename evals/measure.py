@@ -41,6 +41,8 @@ def measure(evaluation: Evaluation, options: argparse.Namespace, progress: Progr
             return drawn
 
         results[task.name], drawn = templates.measure(task, draw)
+        if asked := task.data_set:
+            results[task.name]["data_set"] = asked
         rows += drawn
         chosen = f" by template {results[task.name]['template']}" if task.templates else ""
         progress.say(f"{task.name}{chosen} {_headline(results[task.name]['metrics'])}")

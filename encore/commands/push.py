@@ -1,7 +1,7 @@
 """`encore push`: a stage's model laid out for the Hub, with a card and its results, and uploaded if so told.
 
 A checkpoint's own folder stays as it is, for its digest vouches for it: the layout is a folder of links to
-its files, with README.md and results.json beside them.
+its files, with README.md, results.json and .eval_results beside them.
 """
 
 import json
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from huggingface_hub import EvalResult, HfApi, ModelCardData
+import yaml
+from huggingface_hub import EvalResultEntry, HfApi, ModelCardData, constants, eval_result_entries_to_yaml
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
@@ -19,6 +20,7 @@ from encore.errors import UserError, first_line, whole
 from encore.runtime import files, sentinel
 
 FOLDER = Path("results/push")
+Found = dict[str, dict[str, Any]]  # task -> what an evaluation has of it
 REFUSED: dict[int | None, str] = {  # the Hub's status -> what to do about it
     401: "it does not know you (401): `hf auth login`, or set HF_TOKEN",
     403: "the token may not write there (403): a token with the right to write, or another org/name",
@@ -51,6 +53,8 @@ def lay_out(metrics_json: Path, name: str) -> Path:
         link.symlink_to(file.resolve())
     found = _evaluations(metrics_json, made["digest"])
     files.write_json(folder / "results.json", _as_lm_eval(found, name))
+    if entries := _of_the_hub(found):
+        files.write(folder / constants.EVAL_RESULTS_FOLDER / "encore.yaml", entries)
     files.write(folder / "README.md", _card(metrics_json, made, found, name))
     return folder
 
@@ -79,9 +83,9 @@ def _why(error: BaseException) -> str:
     return REFUSED.get(status) or f"{type(cause).__name__}: {whole(cause)}"
 
 
-def _as_lm_eval(found: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
+def _as_lm_eval(found: Found, name: str) -> dict[str, Any]:
     """Evaluations in the form of lm-eval's results.json; standard errors are read off the 95% intervals."""
-    results: dict[str, dict[str, Any]] = {}
+    results: Found = {}
     for task, one in found.items():
         results[task] = {"alias": task}
         for metric, value in one["metrics"].items():
@@ -91,24 +95,37 @@ def _as_lm_eval(found: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
     return {"model_name": name, "results": results, "n-samples": items, "higher_is_better": {}}
 
 
-def _card(metrics_json: Path, made: dict[str, Any], found: dict[str, dict[str, Any]], name: str) -> str:
+def _of_the_hub(found: Found) -> str:
+    """Return what was measured on data sets of the Hub, as its leaderboards read it; "" if nothing was."""
+    entries = [
+        EvalResultEntry(
+            dataset_id=one["data_set"]["id"],
+            task_id=one["data_set"]["task_id"],
+            dataset_revision=one["data_set"].get("revision"),
+            value=one["metrics"]["accuracy"]["value"],
+            notes=f"Encore, task {task}: accuracy of {one['samples']} samples each of {one['items']} items",
+        )
+        for task, one in found.items()
+        if "data_set" in one and "accuracy" in one["metrics"]
+    ]
+    return yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False) if entries else ""
+
+
+def _card(metrics_json: Path, made: dict[str, Any], found: Found, name: str) -> str:
     """README.md: where the model comes from, how it was trained, what it was measured to do, its limits."""
     stage = metrics_json.parent
     where = json.loads((stage / "provenance.json").read_text(encoding="utf-8"))
     shown = [
-        EvalResult(
-            task_type="text-generation", dataset_type=task, dataset_name=task, metric_type=metric,
-            metric_value=one["metrics"][metric]["value"],
-        )
+        (task, metric, one["metrics"][metric]["value"])
         for task, one in found.items()
         for metric in one["metrics"]
         if metric in ("accuracy", "score", "gold")
-    ]  # fmt: skip
+    ]
     data = ModelCardData(
         model_name=name, library_name="transformers", pipeline_tag="text-generation",
-        tags=["encore", "reinforcement-learning", made["kind"]], eval_results=shown or None,
+        tags=["encore", "reinforcement-learning", made["kind"]],
     )  # fmt: skip
-    rows = "".join(f"| {one.dataset_name} | {one.metric_type} | {one.metric_value:.4g} |\n" for one in shown)
+    rows = "".join(f"| {task} | {metric} | {value:.4g} |\n" for task, metric, value in shown)
     config = json.dumps(made["config"], indent=1, sort_keys=True)
     upstream = "".join(f"- {role}: `{path}`\n" for role, path in made.get("upstream", {}).items())
     return f"""---
@@ -142,9 +159,9 @@ use.
 """
 
 
-def _evaluations(metrics_json: Path, digest: str) -> dict[str, dict[str, Any]]:
+def _evaluations(metrics_json: Path, digest: str) -> Found:
     """task -> what was measured of the model with this digest, by the evaluations of its run."""
-    found: dict[str, dict[str, Any]] = {}
+    found: Found = {}
     for file in sorted((metrics_json.parent.parent / "evals").glob("*.json")):
         one = json.loads(file.read_text(encoding="utf-8"))
         if one.get("digest") == digest and "_sensitivity_" not in file.stem:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
+from encore.recipe import lm_eval_tasks
 from encore.recipe.base import Mistake, Model, Name, Positive, Some, below
 from encore.recipe.form import Chat, Formed, placed
 from encore.recipe.machine import Source
@@ -109,6 +110,23 @@ class EvalTask(Formed):
     def is_verified(self) -> bool:
         """Whether right answers can be told from wrong ones."""
         return self.task is None or self.task.is_verified
+
+    @property
+    def data_set(self) -> dict[str, str] | None:
+        """The data set of the Hub that has the questions: its name, its subset, and its revision if pinned.
+
+        None for a world, a gym, a file, and for a task of lm-eval without a data set of the Hub.
+        """
+        if self.lm_eval is not None:
+            place = lm_eval_tasks.data_set(self.lm_eval)
+            return None if place is None else {"id": place[0], "task_id": place[1]}
+        if not isinstance(self.task, DataSet) or self.task.hub is None:
+            return None
+        return {
+            "id": self.task.hub,
+            "task_id": self.task.subset or "default",
+            "revision": str(self.task.revision),
+        }
 
     def changed(self, **keys: Any) -> Self:
         """Return the task with other values of these keys; None: as if the key were not given."""

@@ -75,6 +75,16 @@ def settings(name: str) -> Settings:
     )
 
 
+def data_set(name: str) -> tuple[str, str] | None:
+    """Return the name on the Hub and the subset of a task's data set; None if it is of no such name.
+
+    Raises UserError as `find` does.
+    """
+    content = _content(find(name))
+    path = content.get("dataset_path") or ""
+    return (path, content.get("dataset_name") or "default") if path.count("/") == 1 else None
+
+
 class _Loader(yaml.SafeLoader):
     """A loader that reads lm-eval's `!function module.name` as nothing."""
 

@@ -1,12 +1,14 @@
 """Tasks of lm-eval that score likelihoods, without samples."""
 
 import json
+from functools import partial
 
 import pytest
 from evaluated import task_of, values
 from lm_eval_tasks import on_rows
 from scripted import Scripted
 
+from encore.recipe import lm_eval_tasks
 from evals import evaluate, harness, metrics
 
 
@@ -65,6 +67,7 @@ target_delimiter: ""
     )
     sample = harness.sample
     monkeypatch.setattr(harness, "sample", lambda *args: sample(*args, folder=tmp_path))
+    monkeypatch.setattr(lm_eval_tasks, "find", partial(lm_eval_tasks.find, own=tmp_path))
     out, samples = tmp_path / "after.json", tmp_path / "after.samples.jsonl"
     config = json.dumps({"tasks": {"tax": {"lm_eval": "sums", "metric": "acc", "items": 4}}, "seed": 0})
     name = "a/cpu/b/seed0/after"

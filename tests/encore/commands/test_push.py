@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+from data_set_files import DATA
 from hub_server import COMMIT, serving
+from huggingface_hub import parse_eval_result_entries
 
 from encore.commands import push
 from encore.errors import UserError
+from encore.recipe.eval_tasks import EvalTask
 
 ROOT = Path(__file__).parents[3]
+SAMPLED = {"samples": 1, "temperature": 0.0, "top_p": 1.0, "max_gen_toks": 8, "k": [1]}
 METRICS = {"accuracy": {"value": 0.5, "low": 0.3, "high": 0.7}}
 
 
@@ -60,9 +64,38 @@ def test_a_model_is_laid_out_for_the_hub_and_the_checkpoint_stays_as_it_is(stage
     }
     card = (folder / "README.md").read_text()
     head = yaml.safe_load(card.split("---")[1])
-    assert head["model-index"][0]["results"][0]["metrics"][0]["value"] == 0.5
+    assert "model-index" not in head  # the Hub's leaderboards read .eval_results
+    assert not (folder / ".eval_results").exists()  # no task was of the Hub
     assert "| heldout | accuracy | 0.5 |" in card
     assert push.sentinel.digest(Path(made["model"])) == made["digest"]
+
+
+def test_scores_on_data_sets_of_the_hub_are_in_the_form_of_its_leaderboards(stage):
+    """As the Hub's own client reads it; what was measured elsewhere is not among them."""
+    tasks = {
+        "gsm8k": EvalTask.model_validate({"lm_eval": "gsm8k", **SAMPLED}),
+        "math": EvalTask.model_validate(
+            {"task": {**DATA, "subset": "main"}, "template": "{question}", "items": 8, **SAMPLED}
+        ),
+        "sums": EvalTask.model_validate(
+            {"task": {"world": "chain"}, "template": "{question}", "items": 8, **SAMPLED}
+        ),
+    }
+    file = stage.parents[1] / "evals/after.json"
+    after = json.loads(file.read_text())
+    measured = {"items": 8, "samples": 1, "metrics": METRICS}
+    after["tasks"] = {
+        name: measured | ({"data_set": task.data_set} if task.data_set else {})
+        for name, task in tasks.items()
+    }
+    file.write_text(json.dumps(after))
+    folder = push.lay_out(stage, "me/mine")
+    entries = parse_eval_result_entries(yaml.safe_load((folder / ".eval_results/encore.yaml").read_text()))
+    assert [(one.dataset_id, one.task_id, one.dataset_revision, one.value) for one in entries] == [
+        ("openai/gsm8k", "main", None, 0.5),
+        (DATA["hub"], "main", DATA["revision"], 0.5),
+    ]
+    assert entries[0].notes == "Encore, task gsm8k: accuracy of 1 samples each of 8 items"
 
 
 def test_what_is_no_model_or_no_name_is_one_line(stage):
