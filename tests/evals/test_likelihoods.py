@@ -1,7 +1,6 @@
 """Tasks of lm-eval that score likelihoods, without samples."""
 
 import json
-from functools import partial
 
 import pytest
 from evaluated import task_of, values
@@ -67,7 +66,8 @@ target_delimiter: ""
     )
     sample = harness.sample
     monkeypatch.setattr(harness, "sample", lambda *args: sample(*args, folder=tmp_path))
-    monkeypatch.setattr(lm_eval_tasks, "find", partial(lm_eval_tasks.find, own=tmp_path))
+    find = lm_eval_tasks.find
+    monkeypatch.setattr(lm_eval_tasks, "find", lambda name, own=tmp_path: find(name, own))
     out, samples = tmp_path / "after.json", tmp_path / "after.samples.jsonl"
     config = json.dumps({"tasks": {"tax": {"lm_eval": "sums", "metric": "acc", "items": 4}}, "seed": 0})
     name = "a/cpu/b/seed0/after"
