@@ -9,14 +9,14 @@ from encore.worlds.protocol import World
 
 TESTS = "tests"  # the verifier of programs
 OVERLONG = "soft_overlong"
-LENIENT = "lenient"  # of worlds
+OF_WORLDS = ("lenient", "brief_if_right")
 # what encore/rewards/rules.py has for every task
-COMMON = ("accuracy", "format", "random", "reasoning_style", "english", OVERLONG)
+COMMON = ("accuracy", "format", "random", "reasoning_style", "brief", "english", OVERLONG)
 
 
 def check(names: Iterable[str], world: World | None, verifies: str = "math") -> None:
     """Raise UserError unless each name is a common reward, or one of the world's own or the verifier's."""
-    known = [*COMMON, *((LENIENT, *world.rewards) if world else REWARDS if verifies == TESTS else ())]
+    known = [*COMMON, *((*OF_WORLDS, *world.rewards) if world else REWARDS if verifies == TESTS else ())]
     for name in names:
         if own_code.is_own(name):
             try:

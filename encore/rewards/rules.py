@@ -6,10 +6,12 @@
 | format          | the whole completion is `<think>…</think><answer>…</answer>` (R1-Zero's format reward) |
 | random          | a fair coin says so, whatever the completion (the spurious reward of a control)        |
 | reasoning_style | it has all marks of reasoning, else the share that it has (reasoning_style.py)         |
+| brief           | the reasoning is at most twice as long as its question (brief.py)                      |
 | english         | all words of the scratchpad are in Latin letters, else their share (english.py)        |
 | soft_overlong   | never: it is 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)          |
 
-Reward `lenient`, of worlds alone, has a consolation for answers that cannot be judged (lenient.py).
+Two are of worlds alone: `lenient` has a consolation for answers that cannot be judged (lenient.py), and
+`brief_if_right` pays brevity of right answers alone.
 
 A world may add its own, such as the partial credit of `sort`; a data set of `verifier: tests` has those of
 encore/sandbox/verdicts.py. `my_module:function` is one of your own: called as TRL calls rewards, always with
@@ -27,8 +29,9 @@ from typing import Any
 from encore import own_code
 from encore.errors import UserError
 from encore.recipe.caps import Caps
-from encore.recipe.reward_names import LENIENT, OVERLONG, TESTS, check, check_overlong
+from encore.recipe.reward_names import OVERLONG, TESTS, check, check_overlong
 from encore.rewards import unit_tests
+from encore.rewards.brief import brief, brief_if_right
 from encore.rewards.english import english
 from encore.rewards.lenient import lenient
 from encore.rewards.math_answers import Comparer
@@ -42,6 +45,8 @@ from encore.worlds.protocol import Problem, World
 
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
+
+OF_WORLDS = {"lenient": lenient, "brief_if_right": brief_if_right}  # encore/recipe/reward_names.py names them
 
 
 def build(
@@ -76,12 +81,14 @@ def build(
             rewards.append(coin(seed))
         elif name == "reasoning_style":
             rewards.append(_scored(name, reasoning_style))
+        elif name == "brief":
+            rewards.append(_scored(name, brief))
         elif name == "english":
             rewards.append(_scored(name, english))
         elif name == OVERLONG:
             rewards.append(soft_overlong(caps or {}, cache or 0))
-        elif name == LENIENT and world:
-            rewards.append(_scored(name, partial(lenient, world)))
+        elif name in OF_WORLDS and world:
+            rewards.append(_scored(name, partial(OF_WORLDS[name], world)))
         elif own_code.is_own(name):
             rewards.append(_own(name))
         else:

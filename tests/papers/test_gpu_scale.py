@@ -22,7 +22,8 @@ SWEEPS = (
 )  # of the dials of scale cpu
 EXPECTED = {name: {"cpu", "gpu", "gpu-offline"} for name in RECIPES if name not in SWEEPS}
 EXPECTED |= {
-    name: {"cpu", "gpu-offline"} for name in ("tiny_lm", "policy_gradient", "ppo_or_grpo", "dials_of_grpo")
+    name: {"cpu", "gpu-offline"}
+    for name in ("tiny_lm", "policy_gradient", "ppo_or_grpo", "dials_of_grpo", "gdpo")
 }  # without a model of the Hub
 EXPECTED |= {name: {"cpu"} for name in (*SWEEPS, "bandit")}
 AT_ONCE = ("r1_zero", "tldr")  # planned among the fast tests
