@@ -49,7 +49,8 @@ the verifiers accept, refuse and cannot read; `decision_rule.csv`, how often the
 is wrong and what it finds, in % of families of claims, simulated by `python
 tests/conformance/decision_rule.py`; `grpo_speed.csv`, `small_speed.csv` and `grid_speed.csv`, the speed of
 our trainers against plain TRL on a toy, a real model and a grid; `gpu_runs.csv`, what trainings on a GPU
-took; `other_bases.csv`, what a claim came to on base models of other pretraining seeds (commit 383c959 with
+took; `harness.csv`, a model's scores by lm-eval's own settings beside published ones; `other_bases.csv`,
+what a claim came to on base models of other pretraining seeds (commit 383c959 with
 another `seed` in recipes/bases/tiny_lm.yaml).
 """
 
