@@ -19,10 +19,10 @@ from analysis.statistics.intervals import POWER, TAIL, detectable
 from analysis.statistics.sequential import nominal
 from analysis.study.document import Study, load
 from analysis.study.numbers import collect
-from analysis.verdicts import evidence
+from analysis.verdicts import claims, evidence
 from analysis.verdicts.collapse import Collapses
 from analysis.verdicts.pairs import Pairs
-from analysis.verdicts.rule import Decision, Sample, judge
+from analysis.verdicts.rule import Asked, Decision, Sample, judge
 from encore.errors import UserError, nearest
 from encore.recipe.claims import Claim
 from encore.recipe.looks import LOOKS
@@ -55,7 +55,7 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Power:
-    """What each planned look can say of a claim; tuples have an entry a look."""
+    """The chances of the planned looks to decide a claim; a tuple has an entry for each look."""
 
     pilot: Pilot
     decided: tuple[float, ...]  # the chance that the claim is decided by then, were the pilot the truth
@@ -75,11 +75,10 @@ def spread_of(text: str) -> float:
         if not file.is_file():
             known = sorted(path.parent.name for path in RECORDS.glob("*/claims.csv"))
             raise UserError(f'--spread: no record "{record}"{nearest(record, known)}')
-        rows = pd.read_csv(file, index_col="id").differences.dropna()
-        if claim not in rows.index:
-            raise UserError(f'--spread: {record} has no claim "{claim}"{nearest(claim, list(rows.index))}')
-        differences = [float(pair.partition(":")[2]) for pair in str(rows[claim]).split()]
-        return float(np.std(differences, ddof=1))
+        judged = {each.id: each.differences for each in claims.read(file) if len(each.differences) > 1}
+        if claim not in judged:
+            raise UserError(f'--spread: {record} has no claim "{claim}"{nearest(claim, [*judged])}')
+        return float(np.std(judged[claim], ddof=1))
     try:
         spread = float(text)
     except ValueError:
@@ -95,12 +94,11 @@ def pilots(study: Study, folder: Path, spread: float | None) -> list[Pilot]:
     With a given spread the effect is the margin and the smallest effect that matters together, and 0 for a
     claim of equality. Raises UserError if a claim has fewer than two differences.
     """
-    claims = list(study.claims.values())
     if spread is not None:
-        return [Pilot(claim, _hoped(claim), spread, 0) for claim in claims]
+        return [Pilot(claim, _hoped(claim), spread, 0) for claim in study.claims.values()]
     collected = collect(study, folder)
     found = []
-    for claim in claims:
+    for claim in study.claims.values():
         paired = evidence.evidence(claim, collected.table, "", collected.seeds, {}, Collapses()).paired
         if len(paired.differences) < 2:
             both = "one seed has" if paired.differences else "no seed has"
@@ -121,9 +119,9 @@ def _hoped(claim: Claim) -> float:
 
 def power(known: Sequence[Pilot]) -> list[Power]:
     """Return what the looks can say of the claims of a study together."""
-    decided = _decided(known)
-    at_bound = _decided([replace(pilot, spread=pilot.upper) for pilot in known])
     asked = evidence.asked([evidence.Evidence(pilot.claim, Pairs()) for pilot in known])
+    decided = _decided(known, asked)
+    at_bound = _decided([replace(pilot, spread=pilot.upper) for pilot in known], asked)
     primaries = max(int(asked.primary.sum()), 1)
     others = max(len(known) - int(asked.primary.sum()), 1)
     powers = []
@@ -147,13 +145,12 @@ def power(known: Sequence[Pilot]) -> list[Power]:
     return powers
 
 
-def _decided(known: Sequence[Pilot]) -> np.ndarray:
+def _decided(known: Sequence[Pilot], asked: Asked) -> np.ndarray:
     """Return the chance (looks, claims) that a claim is decided by a look."""
     rng = np.random.default_rng(SEED)
     effect, spread, error = np.array([(each.effect, each.spread, each.error) for each in known]).T
     drawn = rng.normal(effect, spread, (LOOKS[-1], STUDIES, len(known))).transpose(1, 2, 0)
     drawn = drawn + rng.normal(0.0, 1.0, (STUDIES, len(known), 1)) * error[:, None]
-    asked = evidence.asked([evidence.Evidence(pilot.claim, Pairs()) for pilot in known])
     decision: Decision | None = None
     chances = []
     for index, look in enumerate(LOOKS):

@@ -23,6 +23,7 @@ class Settings(NamedTuple):
     """The settings of a task in its file: whether the model generates, and the names to choose from."""
 
     generates: bool
+    fewshot: int  # worked examples before a question
     filters: list[str]
     metrics: list[str]
     tokens: int  # the most that a completion has
@@ -69,6 +70,7 @@ def settings(name: str) -> Settings:
     limit = generation.get("max_gen_toks", generation.get("max_new_tokens", TOKENS))
     return Settings(
         content.get("output_type", "generate_until") == "generate_until",
+        int(content.get("num_fewshot") or 0),
         [each["name"] for each in content.get("filter_list") or ()],
         [each["metric"] for each in content.get("metric_list") or () if isinstance(each["metric"], str)],
         int(limit),

