@@ -16,10 +16,12 @@ from typing import Any
 
 from encore import own_code
 from encore.errors import UserError, nearest
+from encore.worlds import faces
 from encore.worlds.bilingual import Bilingual
 from encore.worlds.chain import Chain
 from encore.worlds.countdown import Countdown
 from encore.worlds.documents import mix
+from encore.worlds.faces import Faces
 from encore.worlds.functions import Functions
 from encore.worlds.gym import LIBRARY
 from encore.worlds.gym import make as make_gym
@@ -48,6 +50,7 @@ WORLDS: dict[str, Any] = {
     "bilingual": Bilingual,
     "chain": Chain,
     "countdown": Countdown,
+    "faces": Faces,
     "functions": Functions,
     "modular": Modular,
     "preferences": Preferences,
@@ -97,9 +100,10 @@ def _own(name: Any) -> Any:
 def split_of(question: str) -> str:
     """The split of a question, by its hash: "test" for one in eight, else "train".
 
-    A language that is asked for, as in `English: 3+5=`, does not count: a sum is in one split in both.
+    The language or the rule that a question names, as in `English: 3+5=` or `ten: 3+J=`, does not count: a
+    sum is in the same split in both languages and by both rules.
     """
-    for mark in MARKS.values():
+    for mark in (*MARKS.values(), *faces.MARKS.values()):
         question = question.removeprefix(mark)
     return "test" if text_hash(question) % TEST_SHARE == 0 else "train"
 

@@ -10,7 +10,7 @@ from encore.errors import UserError, nearest
 from encore.worlds.protocol import World
 
 # values of a dial; the others are mean numbers of tokens or tries
-SHARES = ("error", "right", "switch", "other", "repeat", "drop", "lost")
+SHARES = ("error", "right", "switch", "other", "repeat", "drop", "lost", "misread")
 LARGEST = {"weight": inf, **dict.fromkeys(SHARES, 1.0)}
 
 
