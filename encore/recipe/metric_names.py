@@ -9,7 +9,15 @@ OF_TOOL = ("calls", "called", "malformed")  # where the policy has a tool
 VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task can tell right from wrong
 # rewards of a world that are metrics too
 HABITS = ("verification", "sound_checks", "backtracking", "subgoals", "backward_chaining", "idling")
-OF_WORLD = ("language_consistency", "readability", "unrepaired", "visible", "special_cased", *HABITS)
+OF_WORLD = (
+    "language_consistency",
+    "readability",
+    "unrepaired",
+    "other_rule",
+    "visible",
+    "special_cased",
+    *HABITS,
+)
 # score -> the score that is 1 of the responses which its mean is over; of others it says nothing
 AMONG = {"sound_checks": "verification"}
 # scores that are metrics of right and of wrong responses as well
