@@ -14,8 +14,8 @@ def serve(results: Path, recipes: Sequence[str], port: int) -> None:
     watcher = Watcher(results, recipes)
     watcher.check()
     with listen(watcher, port) as server:
-        typer.echo(f"watching {results}: http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
         try:
+            typer.echo(f"watching {results}: http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
             server.serve_forever()
         except KeyboardInterrupt:
             typer.echo("\nended; the runs go on")
