@@ -8,8 +8,9 @@ from encore.runtime.progress import Told, told
 
 WARNINGS = 20  # kept of a job; a check warns once
 LONGEST = 500  # characters shown of a line
-ERROR = re.compile(r"error: (.+)")
-STOPPED = re.compile(r"stopped; (.+)")
+# the end of a progress bar may stand before it on the same line
+ERROR = re.compile(r"(?:^|\])error: (.+)")
+STOPPED = re.compile(r"(?:^|\])stopped; (.+)")
 TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -45,9 +46,9 @@ class JobLog:
             if news.total:
                 # the first line of a job that goes on tells neither rate nor time left
                 self.progress = news
-        elif ended := ERROR.match(line):
+        elif ended := ERROR.search(line):
             self.error = ended[1][:LONGEST]
-        elif stopped := STOPPED.match(line):
+        elif stopped := STOPPED.search(line):
             self.stopped = stopped[1][:LONGEST]
         elif TRACEBACK in line:
             self._falling = True

@@ -34,6 +34,7 @@ class Watcher:
         self._curves: dict[Path, Curve] = {}
         self._warned: dict[Job, tuple[float, tuple[str, ...]]] = {}
         self._states: dict[Job, views.JobState] = {}
+        self._sampled: tuple[object, rollouts.Rollout | None] = (), None  # what was read of which file
 
     def check(self) -> None:
         """Raise UserError where there is nothing to watch, with what makes that there is."""
@@ -98,7 +99,14 @@ class Watcher:
             state = jobs.training_state(self.root / "checkpoints", job)
             # of a stage that samples without a training state the file grows beside the results
             file = made if self._found[job].done or not state.completions else state.completions
-        return rollouts.last(file)
+            try:
+                known = file.stat()
+            except OSError:
+                return None
+            read = (file, known.st_size, known.st_mtime_ns)
+            if self._sampled[0] != read:
+                self._sampled = read, rollouts.last(file)
+            return self._sampled[1]
 
     # -- how it is known ---------------------------------------------------------------------------------
 

@@ -106,7 +106,7 @@ const picture = (label, lines, arms) => {
     const points = line.steps.map((step, i) => `${x(step).toFixed(1)},${y(line.values[i]).toFixed(1)}`);
     if (points.length === 1) points.push(`${x(line.steps[0]) + 2},${y(line.values[0])}`); // else it is not seen
     const path = drawn("polyline", {
-      points: points.join(" "), "stroke-width": line.of ? 2.2 : 0.9, "stroke-opacity": line.of ? 1 : seen(line, lines),
+      points: points.join(" "), "stroke-width": line.of ? 2.2 : 1.1, "stroke-opacity": line.of ? 1 : seen(line, lines),
       ...style(arms, line.arm),
     });
     const whose = line.of ? `mean of ${line.of} seeds` : `seed ${line.seed}`;

@@ -30,13 +30,14 @@ const unlike = (name, value, drawing) => {
   told[name] = text;
   drawing();
 };
-// `follow`: the first is chosen again and again, not what was chosen before.
+// `follow`: the first is chosen, not what was chosen before.
 const fill = (select, values, labels = values, follow = false) => {
   unlike(select.id, [values, labels], () => {
     const chosen = select.value;
     select.replaceChildren(...values.map((value, i) => new Option(labels[i], value)));
-    if (values.includes(chosen) && !follow) select.value = chosen;
+    if (values.includes(chosen)) select.value = chosen;
   });
+  if (follow && values.length) [select.value] = values;
 };
 
 // -- now ------------------------------------------------------------------------------------------------------
@@ -87,7 +88,9 @@ const showNow = (news) => {
   if (part("ended").hidden && ended.some((job) => job.state === "failed")) part("ended").open = true;
   part("ended").hidden = ended.length === 0;
   part("ended-count").textContent = `Failed or stopped: ${plural(ended.length, "job")}; the same command goes on from what they saved`;
-  fill(part("run"), news.runs.map((run) => run.name));
+  const names = news.runs.map((run) => run.name);
+  const goesOn = (name) => news.runs.some((run) => run.name === name && run.counts.running);
+  fill(part("run"), names, names, !picked.has("run") && !goesOn(part("run").value) && goesOn(names[0]));
   const chosen = news.runs.find((run) => run.name === part("run").value);
   part("counts").value = chosen ? Object.entries(chosen.counts).map(([state, count]) => `${count} ${state}`).join(", ") : "";
 };

@@ -114,6 +114,7 @@ def test_a_log_tells_how_far_the_job_is_beside_whatever_else_it_holds(tmp_path):
         ("Traceback (most recent call last):\n  File\n    x\nValueError: bad\n", "ValueError: bad"),
         ("Traceback (most recent call last):\nx: y\n[r/s a] step 2/4\n", ""),  # it was caught, and goes on
         ("  error: of a library\n", ""),
+        ("Map: 50%|#  | 4/9 [00:01<00:01, 4.00 examples/s]error: no room\n", "no room"),
     ],
 )
 def test_what_has_ended_a_job_is_told(tmp_path, text, error):
