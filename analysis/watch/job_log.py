@@ -44,7 +44,6 @@ class JobLog:
             if news.warning and news.warning[:LONGEST] not in self.warnings:
                 self.warnings = [*self.warnings, news.warning[:LONGEST]][-WARNINGS:]
             if news.total:
-                # the first line of a job that goes on tells neither rate nor time left
                 self.progress = news
         elif ended := ERROR.search(line):
             self.error = ended[1][:LONGEST]

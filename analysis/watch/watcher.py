@@ -15,6 +15,7 @@ from encore.errors import UserError, known
 
 QUIET = 300.0  # seconds without a sign of life after which a job counts as stopped
 STEPS = 5  # or so many of its steps, if they take longer
+PLANNING = 60.0  # seconds, at most, from the start of a run to its plan
 PAUSE = 1.0  # seconds between two looks at the folder; or, of a slow one,
 SHARE = 10  # so many times what a look took
 LARGEST = 2**24  # bytes of a metrics.json
@@ -100,10 +101,10 @@ class Watcher:
             # of a stage that samples without a training state the file grows beside the results
             file = made if self._found[job].done or not state.completions else state.completions
             try:
-                known = file.stat()
+                there = file.stat()
             except OSError:
                 return None
-            read = (file, known.st_size, known.st_mtime_ns)
+            read = (file, there.st_size, there.st_mtime_ns)
             if self._sampled[0] != read:
                 self._sampled = read, rollouts.last(file)
             return self._sampled[1]
@@ -140,6 +141,8 @@ class Watcher:
         word: views.Word = "running" if self.clock() - changed <= patience else "stopped"
         if log.error or log.stopped:
             word = "failed" if log.error else "stopped"
+        if word != "running" and job in self._plan.seconds and changed < self._plan.began - PLANNING:
+            return views.JobState.of(job, "waiting", changed=changed)  # of a run that was started since
         return views.JobState.of(job, word, log, changed, step)
 
     def _curve(self, path: Path) -> Curve:

@@ -26,7 +26,7 @@ FIRST = 1.0  # seconds until the first line
 EVERY = 5.0  # seconds between two lines
 WARNING = "warning: "  # begins a line that warns
 Report = Callable[[int, int], None]  # completions done, completions in all
-LINE = re.compile(r"\[(?P<label>[\w./:-]{1,300} [\w:.-]{1,100})\] (?P<text>.*)")
+LINE = re.compile(r"\[[\w./:-]{1,300} [\w:.-]{1,100}\] (?P<text>.*)")
 COUNT = re.compile(
     r"(?P<what>[\w./-]{1,100}) (?P<done>\d{1,12})/(?P<total>\d{1,12})(?P<rest>(?: .*)?)"
     r"|(?:starting at|resuming from) step (?P<first>\d{1,12}) of (?P<last>\d{1,12})(?:;.*)?"

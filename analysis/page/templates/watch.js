@@ -54,12 +54,13 @@ const card = (job, now) => {
     bar.setAttribute("aria-label", `${job.name}, ${place(job)}`);
     made.append(bar);
   }
-  if (job.what) parts.push(`${job.what} ${job.counted}${job.total ? ` of ${job.total}` : ""}`);
+  const counts = job.what === "step"; // else it is an evaluation, which tells of its completions
+  if (job.what) parts.push(`${job.what} ${job.counted}${job.total ? ` of ${job.total}` : ""}${counts ? "" : ` ${job.measured}`}`);
   if (job.rate) parts.push(`${job.rate} tokens/s`);
   if (job.left && job.state === "running") parts.push(`${job.left} left`);
   parts.push(`last sign ${duration(now - job.changed)} ago`);
   made.append(element("p", "measured", parts.join(" · ")));
-  if (job.measured) made.append(element("p", "measured", job.measured));
+  if (job.measured && counts) made.append(element("p", "measured", job.measured));
   for (const text of job.warnings) made.append(element("p", "warning", `⚠ ${text}`));
   if (job.ended) made.append(element("p", "ended", job.ended));
   return made;

@@ -7,6 +7,7 @@ import watched_run
 
 from analysis.watch.watcher import QUIET, STEPS, Watcher
 from encore.errors import UserError
+from snakemake_logger_plugin_encore import PLANNED
 
 
 @pytest.fixture
@@ -74,6 +75,26 @@ def test_a_job_that_was_told_to_end_has_stopped_at_once(trainings, tmp_path):
         stream.write("stopped; all up to step 12 is saved in checkpoints/x\n")
     state = Later(tmp_path).states()["a", 1, "grpo"]
     assert (state.state, state.ended) == ("stopped", "all up to step 12 is saved in checkpoints/x")
+
+
+def test_what_has_failed_waits_once_its_run_is_started_again(trainings, tmp_path):
+    for path in watched_run.files(tmp_path):
+        watched_run.age(path, 900.0)
+    watcher = Later(tmp_path)
+    assert watcher.overview().runs[0].counts == {"stopped": 1, "failed": 1, "done": 1, "waiting": 4}
+    watched_run.age(tmp_path / PLANNED, 5.0)
+    assert watcher.overview().runs[0].counts == {"done": 1, "waiting": 6}
+
+
+def test_an_evaluation_tells_of_its_completions(trainings, tmp_path):
+    log = tmp_path / "results/toy/cpu/a/seed0/evals/after.log"
+    log.parent.mkdir()
+    log.write_text("[toy/cpu/a/seed0 eval:after] heldout 1024/4096 completions 0:12 left\n")
+    state = Later(tmp_path).states()["a", 0, "after"]
+    told = (state.state, state.what, state.counted, state.total, state.left, state.measured)
+    assert told == ("running", "heldout", 1024, 4096, "0:12", "completions")
+    log.with_suffix(".json").write_text("{}")
+    assert ("a", 0, "after") not in Later(tmp_path).states()
 
 
 def test_the_time_left_goes_by_the_pace_so_far(trainings, tmp_path):
