@@ -1,16 +1,13 @@
 """What the files of a run tell while they grow, are cut, are replaced, vanish, or are not what they seem."""
 
-import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
-import watched_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.watch import jobs, rollouts
+from analysis.watch import rollouts
 from analysis.watch.curve import POINTS, Curve
 from analysis.watch.growing import LONGEST, Growing
 from analysis.watch.job_log import JobLog, seconds
@@ -170,138 +167,3 @@ def test_rows_that_are_none_are_left_out(tmp_path):
     curve = Curve(path)
     curve.update()
     assert tuple(curve.line("kl")) == ([6], [2.0])
-
-
-# -- rollouts ------------------------------------------------------------------------------------------------
-
-
-def lines(steps: int) -> str:
-    rows = [row for step in range(1, steps + 1) for row in watched_run.rollout(step, "text")]
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("left_out", "step", "questions"), [(0, 3, 2), (9, 3, 1), (900, 2, 2)], ids=["whole", "a row", "a group"]
-)
-def test_the_last_rollout_is_of_whole_groups(tmp_path, left_out, step, questions):
-    path = tmp_path / "completions.jsonl"
-    text = lines(3)
-    path.write_text(text[: len(text) - left_out])
-    rollout = rollouts.last(path)
-    assert (rollout.step, len(rollout.questions)) == (step, questions)
-    assert {len(question.group) for question in rollout.questions} == {4}
-    assert rollout.questions[0].group[0].ended is False
-
-
-def test_of_a_large_file_the_end_alone_is_read(tmp_path, monkeypatch):
-    path = tmp_path / "completions.jsonl"
-    path.write_text(lines(2000))
-    sizes = []
-    last_lines = rollouts.last_lines
-    monkeypatch.setattr(
-        rollouts, "last_lines", lambda file, size: sizes.append(size) or last_lines(file, size)
-    )
-    assert rollouts.last(path).step == 2000
-    assert sizes == [rollouts.SIZES[0]]
-    assert rollouts.SIZES[0] < path.stat().st_size / 4
-
-
-def test_a_rollout_larger_than_the_first_look_is_found(tmp_path):
-    path = tmp_path / "completions.jsonl"
-    rows = [row for step in (1, 2) for row in watched_run.rollout(step, "y" * 100_000)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    rollout = rollouts.last(path)
-    assert (rollout.step, len(rollout.questions)) == (2, 2)
-    assert len(rollout.questions[0].group[0].text) == rollouts.LONGEST
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[" * 100_000, "{", "null", "[]", '{"step": 1}', '{"step": "1", "prompt": "", "completion": ""}',
-        '{"step": 1e3, "prompt": "", "completion": ""}', '{"step": -1, "prompt": "", "completion": ""}',
-        f'{{"step": {"9" * 5000}, "prompt": "", "completion": ""}}', "\ufffd\x00",
-    ],
-)  # fmt: skip
-def test_a_line_that_is_no_row_is_left_out(tmp_path, line):
-    path = tmp_path / "completions.jsonl"
-    path.write_text(f"{line}\n")
-    assert rollouts.last(path) is None
-    path.write_text(f"{line}\n{lines(1)}")
-    assert rollouts.last(path).step == 1
-
-
-KEYS = st.sampled_from(["reward", "rewards", "advantage", "tokens", "eos", "answer"])
-VALUES = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists)
-
-
-@given(st.dictionaries(KEYS, VALUES | st.dictionaries(st.text(), VALUES)))
-def test_no_value_of_a_row_is_too_odd(tmp_path_factory, values):
-    path = tmp_path_factory.mktemp("rows") / "completions.jsonl"
-    path.write_text(json.dumps({"step": 1, "prompt": "p", "completion": "\ud800"} | values) + "\n")
-    rollout = rollouts.last(path)
-    json.dumps(rollout, allow_nan=False)
-    assert len(rollout.questions) == 1
-
-
-# -- the folder ----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def root(tmp_path):
-    watched_run.make(tmp_path)
-    return tmp_path
-
-
-def test_jobs_are_found_by_what_they_left(root):
-    found = jobs.found(root / "results", ())
-    assert {(job.arm, job.seed): made.done for job, made in found.items()} == {
-        ("a", 0): True, ("a", 1): False, ("base-recipe", 0): False,
-    }  # fmt: skip
-    assert jobs.found(root / "results", ["another"]) == {}
-
-
-def test_a_result_that_is_marked_to_be_made_again_is_not_there(root):
-    marker = root / "results/toy/cpu/a/seed0/grpo/metrics.stale"
-    marker.write_text("changed")
-    assert ("a", 0) not in {(job.arm, job.seed) for job in jobs.found(root / "results", ())}
-
-
-def test_folders_and_files_of_other_names_are_no_jobs(root):
-    results = root / "results"
-    for name in (
-        "toy/cpu/a/seed\u0661/grpo",
-        "toy/cpu/a/seedx/grpo",
-        "toy/cpu/..a/seed0/grpo",
-        "published/x",
-    ):
-        (results / name).mkdir(parents=True)
-        (results / name / "metrics.json").write_text("{}")
-    evals = results / "toy/cpu/a/seed0/evals"
-    evals.mkdir()
-    for name in ("after.json", "after.samples.jsonl", "<img>.log", "before.log"):
-        (evals / name).write_text("")
-    (evals / "odd.json").mkdir()
-    found = jobs.found(results, ())
-    assert {job.name: made.done for job, made in found.items() if job.kind == "eval"} == {
-        "after": True, "before": False,
-    }  # fmt: skip
-    assert len(found) == 5
-
-
-def test_the_newest_training_state_is_read(root):
-    (job,) = [job for job in jobs.found(root / "results", ()) if (job.arm, job.seed) == ("a", 1)]
-    older = root / "checkpoints" / job.path / "0123456789ab"
-    newer = older.with_name("fedcba987654") / "member1"
-    shutil.copytree(older, newer)
-    watched_run.age(newer / "curve.csv", -5)
-    state = jobs.training_state(root / "checkpoints", job)
-    assert state.curve == newer / "curve.csv"
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[1]", '{"train a": "x"}', '{"train toy/cpu/../seed0/x": 1}', "[" * 99_999]
-)
-def test_a_plan_that_cannot_be_read_is_none(root, text):
-    (root / jobs.PLANNED).write_text(text)
-    assert jobs.planned(root, ()).seconds == {}
