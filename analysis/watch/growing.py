@@ -35,14 +35,14 @@ class Growing:
     def gained(self) -> Gained:
         """Read on; no lines if nothing has changed, or the file cannot be read."""
         try:
-            now = self.path.stat()
-            if not stat.S_ISREG(now.st_mode):  # a pipe would keep the reader for ever
+            status = self.path.stat()
+            if not stat.S_ISREG(status.st_mode):  # a pipe would keep the reader for ever
                 return Gained()
-            seen = (now.st_size, now.st_mtime_ns)
-            if seen == self._seen and self._offset == now.st_size:
+            seen = (status.st_size, status.st_mtime_ns)
+            if seen == self._seen and self._offset == status.st_size:
                 return Gained()
             with self.path.open("rb") as file:
-                anew = self._offset > now.st_size or not self._goes_on(file.fileno())
+                anew = self._offset > status.st_size or not self._goes_on(file.fileno())
                 if anew:
                     self._offset, self._anchor, self._part = 0, b"", b""
                 data = os.pread(file.fileno(), MOST, self._offset)

@@ -42,7 +42,7 @@ class Job(NamedTuple):
         return f"{self.run}/{self.arm}/seed{self.seed}/{name}"
 
 
-class Found(NamedTuple):
+class Files(NamedTuple):
     """What the files of a job's results tell."""
 
     done: bool
@@ -57,12 +57,12 @@ class Plan(NamedTuple):
     began: float  # in seconds of the epoch
 
 
-def found(results: Path, recipes: Collection[str]) -> dict[Job, Found]:
+def on_disk(results: Path, recipes: Collection[str]) -> dict[Job, Files]:
     """Return the jobs that have begun, and what is there of each; of these recipes alone, if any are named.
 
     A result that the workflow has marked as no longer valid is not there: it will be made again.
     """
-    jobs: dict[Job, Found] = {}
+    jobs: dict[Job, Files] = {}
     for recipe in _folders(results, IDENTIFIER):
         if recipes and recipe.name not in recipes:
             continue
@@ -74,35 +74,35 @@ def found(results: Path, recipes: Collection[str]) -> dict[Job, Found]:
     return jobs
 
 
-def _of_seed(folder: Path, run: tuple[str, str, str, int]) -> Iterator[tuple[Job, Found]]:
+def _of_seed(folder: Path, run: tuple[str, str, str, int]) -> Iterator[tuple[Job, Files]]:
     """Yield the stages and evaluations of one seed."""
     for stage in _folders(folder, IDENTIFIER):
         if stage.name == "evals":
             continue
         times = _times(stage)
-        if made := _found(times, "metrics.json", "metrics.stale", stage / "train.log"):
-            yield Job(*run, "stage", stage.name), made
+        if files := _files(times, "metrics.json", "metrics.stale", stage / "train.log"):
+            yield Job(*run, "stage", stage.name), files
     times = _times(folder / "evals")
     names = {file.partition(".")[0] for file in times if file.endswith((".json", ".log"))}
     for name in filter(re.compile(IDENTIFIER, re.ASCII).fullmatch, sorted(names)):
-        if made := _found(times, f"{name}.json", f"{name}.stale", folder / f"evals/{name}.log"):
-            yield Job(*run, "eval", name), made
+        if files := _files(times, f"{name}.json", f"{name}.stale", folder / f"evals/{name}.log"):
+            yield Job(*run, "eval", name), files
 
 
-def _found(times: Mapping[str, float], result: str, marker: str, log: Path) -> Found | None:
+def _files(times: Mapping[str, float], result: str, marker: str, log: Path) -> Files | None:
     """Return what is there of a job; None if it has left nothing, or is to be made again."""
     done = result in times and marker not in times
     if not done and (log.name not in times or result in times):
         return None
-    return Found(done, log, times[result] if done else times[log.name])
+    return Files(done, log, times[result] if done else times[log.name])
 
 
 def _folders(folder: Path, pattern: str) -> list[Path]:
     """Return the folders in a folder whose whole name is of this pattern; none if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
-            named = [entry for entry in entries if re.fullmatch(pattern, entry.name, re.ASCII)]
-            return sorted(Path(entry.path) for entry in named if entry.is_dir())
+            matches = [entry for entry in entries if re.fullmatch(pattern, entry.name, re.ASCII)]
+            return sorted(Path(entry.path) for entry in matches if entry.is_dir())
     except OSError:
         return []
 
@@ -114,11 +114,11 @@ def _times(folder: Path) -> dict[str, float]:
         with os.scandir(folder) as entries:
             for entry in entries:
                 try:
-                    known = entry.stat()
+                    status = entry.stat()
                 except OSError:  # gone since the folder was listed
                     continue
-                if stat.S_ISREG(known.st_mode):
-                    times[entry.name] = known.st_mtime
+                if stat.S_ISREG(status.st_mode):
+                    times[entry.name] = status.st_mtime
     except OSError:
         return {}
     return times
@@ -152,17 +152,17 @@ def planned(root: Path, recipes: Collection[str]) -> Plan:
     """Return the plan of the run that was started last in a folder; an empty one if there is none."""
     path = root / PLANNED
     try:
-        known = path.stat()
-        if known.st_size > LARGEST_PLAN or not stat.S_ISREG(known.st_mode):
+        status = path.stat()
+        if status.st_size > LARGEST_PLAN or not stat.S_ISREG(status.st_mode):
             return Plan({}, 0.0)
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return Plan({}, 0.0)
     seconds: dict[Job, float] = {}
     for message, value in content.items() if isinstance(content, dict) else ():
-        named = MESSAGE.fullmatch(message)
-        if named and isinstance(value, int | float) and 0 <= value < 1e12:
-            does, recipe, scale, arm, seed, name = named.groups()
+        parts = MESSAGE.fullmatch(message)
+        if parts and isinstance(value, int | float) and 0 <= value < 1e12:
+            does, recipe, scale, arm, seed, name = parts.groups()
             if not recipes or recipe in recipes:
                 seconds[Job(recipe, scale, arm, int(seed), KINDS[does], name)] = float(value)
-    return Plan(seconds, known.st_mtime)
+    return Plan(seconds, status.st_mtime)

@@ -37,11 +37,11 @@ class JobState(NamedTuple):
         cls, job: Job, state: Word, log: JobLog | None = None, changed: float = 0.0, step: int = 0
     ) -> Self:
         """Return the state of a job, with what its log tells and the last step of its curve."""
-        named = cls(job.path, job.run, job.arm, job.seed, job.kind, job.name, state, changed)
+        state_only = cls(job.path, job.run, job.arm, job.seed, job.kind, job.name, state, changed)
         if log is None:
-            return named
+            return state_only
         news = log.progress
-        return named._replace(
+        return state_only._replace(
             what=news.what or ("step" if step else ""),
             counted=max(news.done, step) if news.what in ("", "step") else news.done,
             total=news.total,

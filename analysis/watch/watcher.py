@@ -10,7 +10,7 @@ from pathlib import Path
 from analysis.watch import jobs, rollouts, views
 from analysis.watch.curve import Curve
 from analysis.watch.job_log import LONGEST, WARNINGS, JobLog
-from analysis.watch.jobs import Found, Job, Plan
+from analysis.watch.jobs import Files, Job, Plan
 from encore.errors import UserError, known
 
 QUIET = 300.0  # seconds without a sign of life after which a job counts as stopped
@@ -30,7 +30,7 @@ class Watcher:
         self._lock = threading.Lock()
         self._next = 0.0
         self._plan = Plan({}, 0.0)
-        self._found: Mapping[Job, Found] = {}
+        self._files: Mapping[Job, Files] = {}
         self._logs: dict[Job, JobLog] = {}
         self._curves: dict[Path, Curve] = {}
         self._warned: dict[Job, tuple[float, tuple[str, ...]]] = {}
@@ -41,9 +41,9 @@ class Watcher:
         """Raise UserError where there is nothing to watch, with what makes that there is."""
         if not self.results.is_dir():
             raise UserError(f"{self.results}: no such folder; name the folder of results with --results")
-        there = jobs.found(self.results, ())
+        begun = jobs.on_disk(self.results, ())
         plan = jobs.planned(self.root, ())
-        recipes = sorted({job.recipe for job in (*there, *plan.seconds)})
+        recipes = sorted({job.recipe for job in (*begun, *plan.seconds)})
         if not recipes:
             raise UserError(f"{self.results}: no run is here yet; start one, such as: encore run r1_zero")
         known(str(self.results), sorted(self.recipes), recipes, "recipe")
@@ -93,18 +93,18 @@ class Watcher:
         """Return the last rollout of a stage; None if there is no such stage, or nothing was sampled yet."""
         with self._lock:
             self._look()
-            job = next((job for job in self._found if job.path == path and job.kind == "stage"), None)
+            job = next((job for job in self._files if job.path == path and job.kind == "stage"), None)
             if not job:
                 return None
-            made = self.results / job.path / "completions.jsonl"
+            result = self.results / job.path / "completions.jsonl"
             state = jobs.training_state(self.root / "checkpoints", job)
             # of a stage that samples without a training state the file grows beside the results
-            file = made if self._found[job].done or not state.completions else state.completions
+            file = result if self._files[job].done or not state.completions else state.completions
             try:
-                there = file.stat()
+                status = file.stat()
             except OSError:
                 return None
-            read = (file, there.st_size, there.st_mtime_ns)
+            read = (file, status.st_size, status.st_mtime_ns)
             if self._sampled[0] != read:
                 self._sampled = read, rollouts.last(file)
             return self._sampled[1]
@@ -117,22 +117,22 @@ class Watcher:
         if began < self._next:
             return
         self._plan = jobs.planned(self.root, self.recipes)
-        self._found = jobs.found(self.results, self.recipes)
-        for job in set(self._logs) - set(self._found):
+        self._files = jobs.on_disk(self.results, self.recipes)
+        for job in set(self._logs) - set(self._files):
             del self._logs[job]
-        self._states = {job: self._state(job, found) for job, found in self._found.items()}
+        self._states = {job: self._state(job, files) for job, files in self._files.items()}
         for job in self._plan.seconds:
             self._states.setdefault(job, views.JobState.of(job, "waiting"))
         took = time.monotonic() - began
         self._next = began + took + max(PAUSE, SHARE * took)
 
-    def _state(self, job: Job, found: Found) -> views.JobState:
-        if found.done:
+    def _state(self, job: Job, files: Files) -> views.JobState:
+        if files.done:
             self._logs.pop(job, None)
-            return views.JobState.of(job, "done", changed=found.changed)
-        log = self._logs.setdefault(job, JobLog(found.log))
+            return views.JobState.of(job, "done", changed=files.changed)
+        log = self._logs.setdefault(job, JobLog(files.log))
         log.update()
-        step, changed = 0, found.changed
+        step, changed = 0, files.changed
         if job.kind == "stage":
             state = jobs.training_state(self.root / "checkpoints", job)
             changed = max(changed, state.changed)
@@ -155,21 +155,21 @@ class Watcher:
         """Return the curves of these jobs that have one."""
         curves: dict[Job, Curve] = {}
         for job in states:
-            if job.kind != "stage" or job not in self._found:
+            if job.kind != "stage" or job not in self._files:
                 continue
             path: Path | None = self.results / job.path / "curve.csv"
-            if not self._found[job].done:
+            if not self._files[job].done:
                 path = jobs.training_state(self.root / "checkpoints", job).curve
             if path and (curve := self._curve(path)).step:
                 curves[job] = curve
         return curves
 
     def _is_done(self, job: Job) -> bool:
-        return job in self._found and self._found[job].done
+        return job in self._files and self._files[job].done
 
     def _warnings(self, job: Job) -> tuple[str, ...]:
         """Return what the health checks of a job that is done warn of."""
-        changed = self._found[job].changed
+        changed = self._files[job].changed
         if job in self._warned and self._warned[job][0] == changed:
             return self._warned[job][1]
         name = f"{job.path}/metrics.json" if job.kind == "stage" else f"{job.path}.json"

@@ -24,9 +24,9 @@ const ticks = (low, high, count) => {
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
-  const found = [];
-  for (let k = Math.ceil(low / step); k * step <= high && found.length < 12; k += 1) found.push(k * step);
-  return found;
+  const rounded = [];
+  for (let k = Math.ceil(low / step); k * step <= high && rounded.length < 12; k += 1) rounded.push(k * step);
+  return rounded;
 };
 
 // The smallest and the largest; apart from each other, also where all values are one.
@@ -54,7 +54,7 @@ export const swatch = (arms, name) => {
 
 // The mean of each arm over its seeds, at the steps that half of them have reached; of one seed there is none.
 const means = (lines) => {
-  const found = [];
+  const averages = [];
   for (const [arm, seeds] of Map.groupBy(lines, (line) => line.arm)) {
     const values = new Map();
     for (const line of seeds) {
@@ -62,14 +62,14 @@ const means = (lines) => {
     }
     const reached = [...values].filter(([, there]) => 2 * there.length >= seeds.length).sort(([a], [b]) => a - b);
     if (seeds.length === 1 || !reached.length) continue;
-    found.push({
+    averages.push({
       arm,
       of: seeds.length,
       steps: reached.map(([step]) => step),
       values: reached.map(([, there]) => there.reduce((sum, value) => sum + value, 0) / there.length),
     });
   }
-  return found;
+  return averages;
 };
 
 const spoken = (label, lines) => {

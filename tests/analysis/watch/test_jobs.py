@@ -15,17 +15,17 @@ def root(tmp_path):
 
 
 def test_jobs_are_found_by_what_they_left(root):
-    found = jobs.found(root / "results", ())
-    assert {(job.arm, job.seed): made.done for job, made in found.items()} == {
+    there = jobs.on_disk(root / "results", ())
+    assert {(job.arm, job.seed): made.done for job, made in there.items()} == {
         ("a", 0): True, ("a", 1): False, ("base-recipe", 0): False,
     }  # fmt: skip
-    assert jobs.found(root / "results", ["another"]) == {}
+    assert jobs.on_disk(root / "results", ["another"]) == {}
 
 
 def test_a_result_that_is_marked_to_be_made_again_is_not_there(root):
     marker = root / "results/toy/cpu/a/seed0/grpo/metrics.stale"
     marker.write_text("changed")
-    assert ("a", 0) not in {(job.arm, job.seed) for job in jobs.found(root / "results", ())}
+    assert ("a", 0) not in {(job.arm, job.seed) for job in jobs.on_disk(root / "results", ())}
 
 
 def test_folders_and_files_of_other_names_are_no_jobs(root):
@@ -43,15 +43,15 @@ def test_folders_and_files_of_other_names_are_no_jobs(root):
     for name in ("after.json", "after.samples.jsonl", "<img>.log", "before.log"):
         (evals / name).write_text("")
     (evals / "odd.json").mkdir()
-    found = jobs.found(results, ())
-    assert {job.name: made.done for job, made in found.items() if job.kind == "eval"} == {
+    there = jobs.on_disk(results, ())
+    assert {job.name: made.done for job, made in there.items() if job.kind == "eval"} == {
         "after": True, "before": False,
     }  # fmt: skip
-    assert len(found) == 5
+    assert len(there) == 5
 
 
 def test_the_newest_training_state_is_read(root):
-    (job,) = [job for job in jobs.found(root / "results", ()) if (job.arm, job.seed) == ("a", 1)]
+    (job,) = [job for job in jobs.on_disk(root / "results", ()) if (job.arm, job.seed) == ("a", 1)]
     older = root / "checkpoints" / job.path / "0123456789ab"
     newer = older.with_name("fedcba987654") / "member1"
     shutil.copytree(older, newer)

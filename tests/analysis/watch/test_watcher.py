@@ -143,7 +143,7 @@ def test_only_what_is_new_is_read_while_a_run_goes_on(trainings, tmp_path):
 
 def test_a_folder_is_looked_at_once_however_many_ask(trainings, tmp_path, monkeypatch):
     looks = []
-    monkeypatch.setattr("analysis.watch.jobs.found", lambda results, recipes: looks.append(results) or {})
+    monkeypatch.setattr("analysis.watch.jobs.on_disk", lambda results, recipes: looks.append(results) or {})
     watcher = Watcher(tmp_path / "results", ())
     for _ in range(9):
         watcher.overview()
