@@ -67,7 +67,7 @@ def _checks(task: EvalTask, rows: Sequence[Row], progress: Progress) -> list[Che
         return []
     checks = [health.unjudged(task.name, failures, len(rows) * (task.samples or 1))]
     for one in health.stop_at_errors(checks):
-        progress.say(f"warning: {one['message']}")
+        progress.warn(one["message"])
     return checks
 
 

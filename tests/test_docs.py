@@ -8,10 +8,13 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from statistics import fmean
+from subprocess import PIPE
+from urllib.request import urlopen
 
 import pytest
 
@@ -36,8 +39,24 @@ def files(page: Path) -> dict[str, str]:
     return {text.split()[1]: text for kind, text in blocks if kind == "py"}
 
 
+def served(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command that serves a page until Ctrl-C: the page is asked for once, then it is ended so."""
+    env = os.environ | {"PYTHONPATH": str(folder)}
+    words = [sys.executable, "-m", *shlex.split(command), "--port", "0"]
+    process = subprocess.Popen(words, cwd=folder, env=env, stdout=PIPE, stderr=PIPE, text=True)
+    line = process.stdout.readline()
+    if address := re.search(r"http://\S+", line):
+        with urlopen(address[0], timeout=60) as page:
+            assert page.status == 200
+        process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(words, process.returncode, line + stdout, stderr)
+
+
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     words = shlex.split(command)
+    if words[:2] == ["encore", "watch"]:
+        return served(command, folder)
     python = shlex.quote(sys.executable)
     if words[0] == "snakemake":
         command = f"{python} -m {command}" + ("" if {"-n", "--dry-run"} & {*words} else " --dry-run")

@@ -28,7 +28,7 @@ LAYERS = """
     analysis.stage_ladder
     analysis.results analysis.methods
     analysis.command_line
-    analysis.look analysis.report
+    analysis.look analysis.report analysis.watch
     analysis.study
     analysis.gallery
     analysis.guides

@@ -15,7 +15,7 @@ from analysis.numbers import tasks
 from analysis.numbers.run import Run
 from analysis.page import interval_rows
 from analysis.page.figures import Plan
-from analysis.page.style import colours
+from analysis.page.palette import colours
 from analysis.page.tables import Cells, Table, cells
 from analysis.page.view import View
 

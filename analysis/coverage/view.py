@@ -15,7 +15,7 @@ from analysis.coverage.build import PERPLEXITY, SOLVED, Coverage
 from analysis.numbers.means import DASH, Mean, number, shown
 from analysis.numbers.run import Run
 from analysis.page.figures import Plan
-from analysis.page.style import colours
+from analysis.page.palette import colours
 from analysis.page.tables import Cells, Table
 from analysis.page.view import View
 from encore.recipe.metric_names import FAMILIAR

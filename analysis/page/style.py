@@ -21,16 +21,12 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from analysis.numbers.means import Mean
+from analysis.page.palette import PALETTE
 
 WIDTH = 4.8  # inches
 COLUMN = 3.25  # inches: a column of the two of ICML; what the PDF of a figure is as wide as
 FORMATS = ("svg", "pdf", "png")  # of a figure; the page shows the first, which is always there
 LINE = 0.19  # inches of a line of text
-# seaborn's "colorblind" and six more that differ from them, and from grey, under red- and green-blindness
-PALETTE = (
-    *("#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#ca9161"),
-    *("#23238e", "#7a1010", "#56b4e9", "#1c1c28", "#5a6cff", "#b490fc"),
-)
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # not all that it may be replaced by, at each word of a drawing
@@ -54,11 +50,6 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,  # TrueType, which publishers ask for
     "svg.hashsalt": "encore",
 }
-
-
-def colours(arms: Sequence[str]) -> dict[str, str]:
-    """Arm -> colour, by the arm's place in the recipe, so that every report of a recipe agrees."""
-    return {arm: PALETTE[place % len(PALETTE)] for place, arm in enumerate(arms)}
 
 
 def dashes(arms: Sequence[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
 from analysis.page.figures import Plan
-from analysis.page.style import colours
+from analysis.page.palette import colours
 from analysis.page.tables import Cells, Table
 from analysis.page.view import View
 from analysis.preferences import (

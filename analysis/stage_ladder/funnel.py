@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from analysis.numbers.means import DASH
 from analysis.numbers.run import Run
-from analysis.page.style import LINE, PALETTE, WIDTH, margins
+from analysis.page.palette import PALETTE
+from analysis.page.style import LINE, WIDTH, margins
 from analysis.stage_ladder.steps import Step, made
 from encore.sampling.funnel import steps
 

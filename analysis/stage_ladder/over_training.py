@@ -13,7 +13,8 @@ from matplotlib.lines import Line2D
 from analysis.numbers.means import average, number
 from analysis.numbers.run import Run
 from analysis.numbers.table import binned, measured
-from analysis.page.style import colours, dashes, stacked
+from analysis.page.palette import colours
+from analysis.page.style import dashes, stacked
 from analysis.stage_ladder.steps import Climb, Segment, Step, evaluated
 
 # label, the curve that stages log, the measure of evaluation tasks

@@ -12,7 +12,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import final
 from analysis.page import interval_rows
 from analysis.page.figures import Plan
-from analysis.page.style import colours
+from analysis.page.palette import colours
 from analysis.page.tables import Cells, Table, cells
 from analysis.page.view import View
 from analysis.training import effort, evaluations, learning_curves, objectives, ratio_histograms

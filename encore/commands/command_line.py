@@ -147,6 +147,20 @@ def report(
 
 
 @app.command()
+def watch(
+    recipes: Annotated[list[str] | None, typer.Argument(help="These alone. [default: all]")] = None,
+    results: Annotated[
+        Path, typer.Option(help="The folder of results; checkpoints/ is looked for beside it.")
+    ] = Path("results"),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8700,
+) -> None:
+    """Serve a page on this machine that shows runs while they go on: jobs, curves, rollouts, warnings."""
+    from encore.commands.watch import serve  # late
+
+    serve(results, recipes or [], port)
+
+
+@app.command()
 def judge(
     study: Annotated[Path, typer.Argument(help="The file of a study: where logs lie, and claims.")],
     out: Annotated[Path | None, typer.Option(help="The folder of the page. [default: beside it]")] = None,

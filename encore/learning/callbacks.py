@@ -103,9 +103,7 @@ class WatchDisk(TrainerCallback):
         needed, free = size_mib(last_checkpoint(folder)), shutil.disk_usage(folder).free / 2**20
         if not self.warned and state.global_step < state.max_steps and free < needed:
             self.warned = True
-            self.progress.say(
-                f"warning: {folder}: {free:,.0f} MiB free, and the next checkpoint needs {needed:,.0f}"
-            )
+            self.progress.warn(f"{folder}: {free:,.0f} MiB free, and the next checkpoint needs {needed:,.0f}")
 
 
 class WatchHealth(TrainerCallback):
@@ -140,7 +138,7 @@ class WatchHealth(TrainerCallback):
         for one in health.stop_at_errors(checks):
             if not one["ok"] and one["check"] not in self.warned:
                 self.warned.add(one["check"])
-                self.progress.say(f"warning: {one['message']}")
+                self.progress.warn(one["message"])
 
 
 class StepTimes(TrainerCallback):

@@ -1,10 +1,19 @@
-"""What a waiting person sees: a line every five seconds at most, the first one sooner."""
+"""What a waiting person sees: a line every five seconds at most, the first one sooner.
 
+Lines go to the console, and those that tell how far a job is go to its log too, where `told` reads them.
+"""
+
+import contextlib
+import os
+import re
+import stat
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
+
+from encore.runtime import gpus
 
 # our name -> the trainer's metric, in the order shown
 SHOWN = {
@@ -15,7 +24,27 @@ SHOWN = {
 }
 FIRST = 1.0  # seconds until the first line
 EVERY = 5.0  # seconds between two lines
+WARNING = "warning: "  # begins a line that warns
 Report = Callable[[int, int], None]  # completions done, completions in all
+LINE = re.compile(r"\[[\w./:-]{1,300} [\w:.-]{1,100}\] (?P<text>.*)")
+COUNT = re.compile(
+    r"(?P<what>[\w./-]{1,100}) (?P<done>\d{1,12})/(?P<total>\d{1,12})(?P<rest>(?: .*)?)"
+    r"|(?:starting at|resuming from) step (?P<first>\d{1,12}) of (?P<last>\d{1,12})(?:;.*)?"
+)
+LEFT = re.compile(r" (?P<left>[\d:]{4,12}) left$")
+RATE = re.compile(r" (?P<rate>[\d.]{1,12}k?) tok/s")
+
+
+class Told(NamedTuple):
+    """What a line of a job's log tells of the job."""
+
+    what: str = ""  # what is counted: "step", or the task whose completions are drawn; "" of other lines
+    done: int = 0
+    total: int = 0
+    rate: str = ""  # tokens a second, as `9.1k`; "" if the line does not say
+    left: str = ""  # time left, as `0:48`; "" if the line does not say
+    measured: str = ""  # the rest of the line, such as `reward 0.41 accuracy 0.33`
+    warning: str = ""
 
 
 def clock_text(seconds: float) -> str:
@@ -28,6 +57,41 @@ def clock_text(seconds: float) -> str:
 def rate_text(tokens_per_s: float) -> str:
     """`870 tok/s`, `9.1k tok/s`."""
     return f"{tokens_per_s / 1000:.1f}k tok/s" if tokens_per_s >= 1000 else f"{tokens_per_s:.0f} tok/s"
+
+
+def told(line: str) -> Told | None:
+    """Return what a line of a job's log tells; None if it is none of ours, whatever else it is.
+
+    A progress bar of a library may stand before it on the same line.
+    """
+    ours = LINE.search(line)
+    if not ours:
+        return None
+    text = ours["text"]
+    if text.startswith(WARNING):
+        return Told(warning=text.removeprefix(WARNING))
+    count = COUNT.fullmatch(text)
+    if not count:
+        return Told()
+    if count["first"]:
+        return Told("step", int(count["first"]), int(count["last"]))
+    rest = count["rest"]
+    left, rate = LEFT.search(rest), RATE.search(rest)
+    measured = RATE.sub("", LEFT.sub("", rest)).strip()
+    values = (rate["rate"] if rate else "", left["left"] if left else "", measured)
+    return Told(count["what"], int(count["done"]), int(count["total"]), *values)
+
+
+def _log(stream: TextIO) -> TextIO | None:
+    """Return stderr if it goes to a file of its own, as the workflow has it; None if a person reads it."""
+    with contextlib.suppress(OSError, ValueError):
+        log = os.fstat(sys.stderr.fileno())
+        if gpus.first() and stat.S_ISREG(log.st_mode):
+            with contextlib.suppress(OSError, ValueError):
+                if os.path.samestat(log, os.fstat(stream.fileno())):
+                    return None
+            return sys.stderr
+    return None
 
 
 class Progress:
@@ -43,6 +107,7 @@ class Progress:
         folder, _, stage = name.rpartition("/")
         self.label = f"{folder} {stage}".strip()
         self.stream = stream if stream is not None else sys.stdout
+        self.log = _log(self.stream)
         self.every = every
         self.clock = clock
         self.began = self.last = self.clock()
@@ -52,8 +117,19 @@ class Progress:
         self.seen: dict[str, float] = {}
 
     def say(self, message: str) -> None:
-        """Print one line now."""
+        """Print one line now, on the console alone."""
         print(f"[{self.label}] {message}", file=self.stream, flush=True)
+
+    def note(self, message: str) -> None:
+        """Print one line now, on the console and in the log."""
+        self.say(message)
+        if self.log:
+            with contextlib.suppress(OSError):  # the log may lie on a full disk, which what is saved tells
+                print(f"[{self.label}] {message}", file=self.log, flush=True)
+
+    def warn(self, message: str) -> None:
+        """Print a warning now, on the console and in the log."""
+        self.note(f"{WARNING}{message}")
 
     def start(self, step: int, total: int, tokens: float = 0.0, curve: Path | None = None) -> None:
         """Announce the first step, and start the clock that the time left is estimated by.
@@ -61,7 +137,7 @@ class Progress:
         `curve`: the file that grows as training goes.
         """
         begins = f"{'resuming from' if step else 'starting at'} step {step} of {total}"
-        self.say(begins + (f"; its curve so far: {curve}" if curve else ""))
+        self.note(begins + (f"; its curve so far: {curve}" if curve else ""))
         self.began = self.last = self.clock()
         self.first_step, self.first_tokens = step, tokens
 
@@ -84,11 +160,11 @@ class Progress:
             parts.append(rate_text((tokens - self.first_tokens) / spent))
         if step > self.first_step:
             parts.append(f"{clock_text(spent / (step - self.first_step) * (total - step))} left")
-        self.say(" ".join(parts))
+        self.note(" ".join(parts))
 
     def end(self, message: str) -> None:
         """Print `message`, and how long it took."""
-        self.say(f"{message} in {clock_text(self.clock() - self.began)}")
+        self.note(f"{message} in {clock_text(self.clock() - self.began)}")
 
 
 def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.monotonic) -> Report:
@@ -102,6 +178,6 @@ def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.mo
             return
         last = now
         left = f" {clock_text((now - began) / done * (total - done))} left" if 0 < done < total else ""
-        progress.say(f"{task} {done}/{total} completions{left}")
+        progress.note(f"{task} {done}/{total} completions{left}")
 
     return report

@@ -117,7 +117,7 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
         if options.nodes > 1:
             count = nodes.Count(options.nodes, options.gpus or 0, options.vllm_gpus)
             return nodes.launch(count, options.given, options.out.with_name(LOG), progress.say)
-        progress.say("loading")
+        progress.note("loading")
         with gpus.reserved(options.gpus, progress.say, options.vllm_gpus) as held:
             training = (options.gpus or 0) - options.vllm_gpus
             if options.kind in gpus.SPREAD and training > 1:

@@ -64,7 +64,7 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
     partly = reward_model.begin(job.workdir / "final")
     for number, own in enumerate(args):
         if len(args) > 1:
-            job.progress.say(f"member {number + 1} of {len(args)}")
+            job.progress.note(f"member {number + 1} of {len(args)}")
         model = from_policy(source, tokenizer, own.seed, **loading_options(stage, own))
         if not fits:
             checks += health.stop_at_errors([health.context(data.longest, 0, positions(model))])

@@ -13,7 +13,8 @@ from toy_run import ARMS, load_all, make
 from analysis import report
 from analysis.numbers.run import Run
 from analysis.numbers.table import collect, final
-from analysis.page.style import STYLE, colours
+from analysis.page.palette import colours
+from analysis.page.style import STYLE
 from analysis.preferences import build as preferences
 from analysis.results import Results, build, views
 from encore.recipe.graph import Graph

@@ -13,7 +13,7 @@ from analysis.arms.build import build
 from analysis.arms.view import view
 from analysis.numbers.recorded import recorded
 from analysis.numbers.table import COLUMNS
-from analysis.page.style import colours
+from analysis.page.palette import colours
 from analysis.publish import worth_keeping
 
 KS = (1, 4, 16, 64)

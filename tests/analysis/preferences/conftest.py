@@ -5,7 +5,7 @@ import pytest
 
 from analysis.numbers.run import Run
 from analysis.numbers.table import final
-from analysis.page.style import colours
+from analysis.page.palette import colours
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,13 @@
 """Progress lines: few, early, and right about the time left."""
 
+import contextlib
 import io
+import subprocess
+import sys
 
 import pytest
 
-from encore.runtime.progress import Progress, clock_text, rate_text
+from encore.runtime.progress import Progress, Told, clock_text, rate_text, told
 
 
 def run(steps: int, seconds_a_step: float, tokens_a_step: int, resumed: int = 0) -> list[str]:
@@ -57,3 +60,49 @@ def test_clock_text(seconds, text):
 def test_rate_text():
     assert rate_text(870) == "870 tok/s"
     assert rate_text(9100) == "9.1k tok/s"
+
+
+def test_what_a_line_says_is_what_is_read_of_it():
+    first, second, *_, last = run(60, 1.0, 9100)
+    assert told(first) == Told("step", 0, 60)
+    assert told(second) == Told("step", 1, 60, "9.1k", "0:59", "reward 0.41 accuracy 0.33 length 33")
+    assert told(last) == Told()
+    assert told("an epoch is step 1/60 of it all") is None
+
+
+LOGGED = """
+from encore.runtime.progress import Progress
+progress = Progress("r/cpu/a/seed0/grpo", every=0)
+progress.say("on the console alone")
+progress.start(0, 2)
+progress.step(1, 2, {"reward": 1.0})
+progress.warn("odd")
+"""
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_the_log_of_a_job_has_the_lines_that_tell_how_far_it_is(tmp_path, together):
+    """As the workflow starts it; a file that has both streams has each line once."""
+    log = tmp_path / "train.log"
+    with log.open("w") as stream:
+        stdout = stream if together else subprocess.PIPE
+        done = subprocess.run(
+            [sys.executable, "-c", LOGGED], stdout=stdout, stderr=stream, check=True, text=True
+        )
+    lines = log.read_text().splitlines()
+    texts = [line.removeprefix("[r/cpu/a/seed0 grpo] ").partition(" reward")[0] for line in lines]
+    assert texts[-3:] == ["starting at step 0 of 2", "step 1/2", "warning: odd"]
+    assert len(texts) == (4 if together else 3)
+    if not together:
+        assert done.stdout.splitlines()[1:] == lines
+
+
+def test_a_full_disk_under_the_log_ends_no_job():
+    progress = Progress("a/pretrain", io.StringIO())
+    with open("/dev/full", "w") as full:
+        progress.log = full
+        progress.warn("odd")
+        assert progress.stream.getvalue() == "[a pretrain] warning: odd\n"
+        progress.log = None
+        with contextlib.suppress(OSError):
+            full.close()

@@ -1,0 +1,66 @@
+"""The learning curve of one training, read as it grows."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from analysis.watch.growing import Growing
+
+MEASURES = {  # the trainer's metric -> what the page calls it, in the order shown
+    "reward": "Reward",
+    "accuracy": "Accuracy: share of right answers",
+    "mean_token_accuracy": "Share of tokens predicted",
+    "completions/mean_length": "Length of a completion, tokens",
+    "entropy": "Entropy, nats a token",
+    "kl": "KL to the reference, nats",
+    "loss": "Loss",
+}
+HIDDEN_BY = {"loss": "reward"}  # the loss of a policy gradient says nothing
+POINTS = 200  # of a line: more than a small chart can show
+LARGEST = 10**12  # step
+
+
+class Line(NamedTuple):
+    """What one training has logged of a measure: a step and a value for each point."""
+
+    steps: Sequence[int]
+    values: Sequence[float]
+
+
+class Curve:
+    """What curve.csv of a training has told so far."""
+
+    def __init__(self, path: Path):
+        self.file = Growing(path)
+        self.step = 0  # the last
+        self._points: dict[str, tuple[list[int], list[float]]] = {}
+
+    def update(self) -> None:
+        """Read what is new."""
+        lines, anew = self.file.gained()
+        if anew:
+            self.step, self._points = 0, {}
+        for line in lines:
+            step, _, rest = line.partition(",")
+            name, _, value = rest.partition(",")
+            if name not in MEASURES or not (step.isascii() and step.isdigit()) or len(step) > 13:
+                continue
+            try:
+                number = float(value)
+            except ValueError:
+                continue
+            if math.isfinite(number) and int(step) <= LARGEST:
+                self.step = max(self.step, int(step))
+                steps, values = self._points.setdefault(name, ([], []))
+                steps.append(int(step))
+                values.append(number)
+
+    def line(self, measure: str) -> Line | None:
+        """Return the points of a measure, so many as a chart can show, and the last; None without any."""
+        if measure not in self._points or HIDDEN_BY.get(measure) in self._points:
+            return None
+        steps, values = self._points[measure]
+        every = math.ceil(len(steps) / POINTS)
+        last = (len(steps) - 1) % every
+        return Line(steps[last::every], values[last::every])

@@ -1,0 +1,79 @@
+"""What a file has gained since it was last read: files of a run are only ever read on from there.
+
+They may belong to another machine: a line may be half there, a file may be cut, replaced, or gone.
+"""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+MOST = 8 * 2**20  # bytes read at a time; the rest comes the next time
+LONGEST = 2**16  # bytes of a line; of a longer one the end is kept
+ANCHOR = 64  # bytes before the place read on from, by which a file that was replaced is known
+BREAKS = re.compile(rb"[\r\n]+")  # a progress bar ends each of its states with a carriage return
+
+
+class Gained(NamedTuple):
+    """The whole lines that a file has gained."""
+
+    lines: tuple[str, ...] = ()
+    anew: bool = False  # whether they are of another file than those before, which no longer count
+
+
+class Growing:
+    """A text file that another process writes to."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.bytes_read = 0  # since this object was made: what reading has cost
+        self._offset = 0
+        self._anchor = self._part = b""
+        self._seen = (0, 0)  # size and time of the last change
+
+    def gained(self) -> Gained:
+        """Read on; no lines if nothing has changed, or the file cannot be read."""
+        try:
+            status = self.path.stat()
+            if not stat.S_ISREG(status.st_mode):  # a pipe would keep the reader for ever
+                return Gained()
+            seen = (status.st_size, status.st_mtime_ns)
+            if seen == self._seen and self._offset == status.st_size:
+                return Gained()
+            with self.path.open("rb") as file:
+                anew = self._offset > status.st_size or not self._goes_on(file.fileno())
+                if anew:
+                    self._offset, self._anchor, self._part = 0, b"", b""
+                data = os.pread(file.fileno(), MOST, self._offset)
+        except OSError:
+            return Gained()
+        self._seen = seen
+        self._offset += len(data)
+        self.bytes_read += len(data)
+        self._anchor = (self._anchor + data)[-ANCHOR:]
+        *lines, part = BREAKS.split(self._part + data)
+        self._part = part[-LONGEST:]
+        return Gained(tuple(line[-LONGEST:].decode("utf-8", errors="replace") for line in lines), anew)
+
+    def _goes_on(self, number: int) -> bool:
+        """Return whether the open file is the one read before: the bytes before the offset are the same."""
+        return os.pread(number, len(self._anchor), self._offset - len(self._anchor)) == self._anchor
+
+
+def last_lines(path: Path, size: int) -> tuple[list[str], bool]:
+    """Return the whole lines within the last `size` bytes of a file, and whether they are all it has.
+
+    No lines if it cannot be read.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return [], True
+        with path.open("rb") as file:
+            start = max(0, file.seek(0, os.SEEK_END) - size)
+            file.seek(start)
+            data = file.read(size)
+    except OSError:
+        return [], True
+    lines = data.split(b"\n")[1 if start else 0 : -1]  # what follows the last end of a line is half a line
+    return [line.decode("utf-8", errors="replace") for line in lines], start == 0

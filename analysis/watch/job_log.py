@@ -1,0 +1,69 @@
+"""The log of a job, read as it grows: how far the job is, what it warns of, and what has ended it."""
+
+import re
+from pathlib import Path
+
+from analysis.watch.growing import Growing
+from encore.runtime.progress import Told, told
+
+WARNINGS = 20  # kept of a job; a check warns once
+LONGEST = 500  # characters shown of a line
+# the end of a progress bar may stand before it on the same line
+ERROR = re.compile(r"(?:^|\])error: (.+)")
+STOPPED = re.compile(r"(?:^|\])stopped; (.+)")
+TRACEBACK = "Traceback (most recent call last)"
+
+
+class JobLog:
+    """What the log of a job has told so far."""
+
+    def __init__(self, path: Path):
+        self.file = Growing(path)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.progress = Told()  # the newest that counts something
+        self.warnings: list[str] = []
+        self.error = ""  # what has ended the job
+        self.stopped = ""  # what it has said as it was told to end
+        self._falling = False  # whether a traceback has begun
+
+    def update(self) -> None:
+        """Read what is new; a log that begins anew is of a job that was started again."""
+        lines, anew = self.file.gained()
+        if anew:
+            self._forget()
+        for line in lines:
+            self._take(line)
+
+    def _take(self, line: str) -> None:
+        news = told(line)
+        if news:
+            self.error = self.stopped = ""  # it goes on: what was logged before has not ended it
+            self._falling = False
+            if news.warning and news.warning[:LONGEST] not in self.warnings:
+                self.warnings = [*self.warnings, news.warning[:LONGEST]][-WARNINGS:]
+            if news.total:
+                self.progress = news
+        elif ended := ERROR.search(line):
+            self.error = ended[1][:LONGEST]
+        elif stopped := STOPPED.search(line):
+            self.stopped = stopped[1][:LONGEST]
+        elif TRACEBACK in line:
+            self._falling = True
+        elif self._falling and line and not line[0].isspace():
+            self._falling, self.error = False, line[:LONGEST]
+
+    @property
+    def seconds_a_step(self) -> float:
+        """How long a step takes by the job's own estimate of the time left; 0 if it has made none."""
+        rest = self.progress.total - self.progress.done
+        return seconds(self.progress.left) / rest if rest > 0 and self.progress.left else 0.0
+
+
+def seconds(clock: str) -> float:
+    """Return the seconds of a time such as `0:48` or `3:07:00`; 0 if it is none."""
+    parts = clock.split(":")
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        return 0.0
+    return float(sum(int(part) * 60**place for place, part in enumerate(reversed(parts))))

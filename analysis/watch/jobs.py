@@ -1,0 +1,168 @@
+"""The jobs of a folder of results, by the files that they leave: their names, and which are planned."""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from encore.recipe.base import IDENTIFIER, NAME
+from snakemake_logger_plugin_encore import PLANNED
+
+Kind = Literal["stage", "eval"]
+KINDS: Mapping[str, Kind] = {"train": "stage", "evaluate": "eval"}  # by what the workflow calls a job
+MESSAGE = re.compile(
+    rf"(train|evaluate) ({IDENTIFIER})/({NAME})/({NAME})/seed(\d{{1,9}})/({IDENTIFIER})", re.ASCII
+)
+SEED = re.compile(r"seed(\d{1,9})", re.ASCII)
+LARGEST_PLAN = 16 * 2**20  # bytes
+
+
+class Job(NamedTuple):
+    """A stage or an evaluation, by the names that its folder has."""
+
+    recipe: str
+    scale: str
+    arm: str
+    seed: int
+    kind: Kind
+    name: str  # of the stage, or of the evaluated checkpoint
+
+    @property
+    def run(self) -> str:
+        """The name of the run that the job is a part of."""
+        return f"{self.recipe}/{self.scale}"
+
+    @property
+    def path(self) -> str:
+        """The folder of a stage under results/ and checkpoints/; of an evaluation, how its files begin."""
+        name = self.name if self.kind == "stage" else f"evals/{self.name}"
+        return f"{self.run}/{self.arm}/seed{self.seed}/{name}"
+
+
+class Files(NamedTuple):
+    """What the files of a job's results tell."""
+
+    done: bool
+    log: Path
+    changed: float  # when one of them last was, in seconds of the epoch
+
+
+class Plan(NamedTuple):
+    """What the run that was started last had to do."""
+
+    seconds: Mapping[Job, float]  # that each job was planned to take
+    began: float  # in seconds of the epoch
+
+
+def on_disk(results: Path, recipes: Collection[str]) -> dict[Job, Files]:
+    """Return the jobs that have begun, and what is there of each; of these recipes alone, if any are named.
+
+    A result that the workflow has marked as no longer valid is not there: it will be made again.
+    """
+    jobs: dict[Job, Files] = {}
+    for recipe in _folders(results, IDENTIFIER):
+        if recipes and recipe.name not in recipes:
+            continue
+        for scale in _folders(recipe, NAME):
+            for arm in _folders(scale, NAME):
+                for folder in _folders(arm, SEED.pattern):
+                    seed = int(folder.name.removeprefix("seed"))
+                    jobs |= _of_seed(folder, (recipe.name, scale.name, arm.name, seed))
+    return jobs
+
+
+def _of_seed(folder: Path, run: tuple[str, str, str, int]) -> Iterator[tuple[Job, Files]]:
+    """Yield the stages and evaluations of one seed."""
+    for stage in _folders(folder, IDENTIFIER):
+        if stage.name == "evals":
+            continue
+        times = _times(stage)
+        if files := _files(times, "metrics.json", "metrics.stale", stage / "train.log"):
+            yield Job(*run, "stage", stage.name), files
+    times = _times(folder / "evals")
+    names = {file.partition(".")[0] for file in times if file.endswith((".json", ".log"))}
+    for name in filter(re.compile(IDENTIFIER, re.ASCII).fullmatch, sorted(names)):
+        if files := _files(times, f"{name}.json", f"{name}.stale", folder / f"evals/{name}.log"):
+            yield Job(*run, "eval", name), files
+
+
+def _files(times: Mapping[str, float], result: str, marker: str, log: Path) -> Files | None:
+    """Return what is there of a job; None if it has left nothing, or is to be made again."""
+    done = result in times and marker not in times
+    if not done and (log.name not in times or result in times):
+        return None
+    return Files(done, log, times[result] if done else times[log.name])
+
+
+def _folders(folder: Path, pattern: str) -> list[Path]:
+    """Return the folders in a folder whose whole name is of this pattern; none if it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            matches = [entry for entry in entries if re.fullmatch(pattern, entry.name, re.ASCII)]
+            return sorted(Path(entry.path) for entry in matches if entry.is_dir())
+    except OSError:
+        return []
+
+
+def _times(folder: Path) -> dict[str, float]:
+    """Return the name of each file of a folder -> when it was last changed; none if it cannot be read."""
+    times: dict[str, float] = {}
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    status = entry.stat()
+                except OSError:  # gone since the folder was listed
+                    continue
+                if stat.S_ISREG(status.st_mode):
+                    times[entry.name] = status.st_mtime
+    except OSError:
+        return {}
+    return times
+
+
+class State(NamedTuple):
+    """The files that a training writes while it goes on; None if there is no such file."""
+
+    curve: Path | None
+    completions: Path | None
+    changed: float  # when one of them last was, in seconds of the epoch; 0 without any
+
+
+def training_state(checkpoints: Path, job: Job) -> State:
+    """Return the newest files of the training state of a stage.
+
+    It has a folder for each configuration that was tried, and a reward model one for each member in it.
+    """
+    newest = {"curve.csv": (0.0, Path()), "completions.jsonl": (0.0, Path())}
+    for folder in _folders(checkpoints / job.path, r"[0-9a-f]{1,64}"):
+        for inner in (folder, *_folders(folder, r"member\d{1,4}")):
+            times = _times(inner)
+            for name, (time, _) in newest.items():
+                if times.get(name, 0.0) > time:
+                    newest[name] = times[name], inner / name
+    (curved, curve), (sampled, completions) = newest.values()
+    return State(curve if curved else None, completions if sampled else None, max(curved, sampled))
+
+
+def planned(root: Path, recipes: Collection[str]) -> Plan:
+    """Return the plan of the run that was started last in a folder; an empty one if there is none."""
+    path = root / PLANNED
+    try:
+        status = path.stat()
+        if status.st_size > LARGEST_PLAN or not stat.S_ISREG(status.st_mode):
+            return Plan({}, 0.0)
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return Plan({}, 0.0)
+    seconds: dict[Job, float] = {}
+    for message, value in content.items() if isinstance(content, dict) else ():
+        parts = MESSAGE.fullmatch(message)
+        if parts and isinstance(value, int | float) and 0 <= value < 1e12:
+            does, recipe, scale, arm, seed, name = parts.groups()
+            if not recipes or recipe in recipes:
+                seconds[Job(recipe, scale, arm, int(seed), KINDS[does], name)] = float(value)
+    return Plan(seconds, status.st_mtime)

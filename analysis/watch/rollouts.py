@@ -1,0 +1,113 @@
+"""The last rollout of a training: its questions, each with the group of completions sampled for it."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from analysis.watch.curve import LARGEST
+from analysis.watch.growing import last_lines
+
+SIZES = (2**18, 2**21, 2**24)  # bytes read from the end, until a whole rollout is among them
+LONGEST = 20_000  # characters shown of a text
+QUESTIONS = 64  # of a rollout
+
+
+class Completion(NamedTuple):
+    """A sampled completion; what its row does not say is None."""
+
+    text: str
+    reward: float | None
+    rewards: Mapping[str, float | None]  # of each reward function
+    advantage: float | None  # of a completion; where tokens have their own, their mean
+    tokens: int | None
+    ended: bool | None  # False: cut at the cap
+    kept: bool | None  # whether it is learned from, where some are left out
+
+
+class Question(NamedTuple):
+    """A question, and its group."""
+
+    prompt: str
+    answer: str  # "" if there is none
+    group: tuple[Completion, ...]
+
+
+class Rollout(NamedTuple):
+    """What was sampled at a step."""
+
+    step: int
+    questions: tuple[Question, ...]
+
+
+class _Row(NamedTuple):
+    step: int
+    prompt: str
+    answer: str
+    completion: Completion
+
+
+def last(path: Path) -> Rollout | None:
+    """Return the newest rollout in completions.jsonl; None if there is none.
+
+    The file may end in the midst of a group, or of a line: of the newest step that has a whole group, the
+    whole groups are returned.
+    """
+    for size in SIZES:
+        lines, complete = last_lines(path, size)
+        rows = [row for row in map(_row, lines) if row]
+        groups = [tuple(group) for _, group in groupby(rows, key=lambda row: (row.step, row.prompt))]
+        if not complete:
+            groups = groups[1:]  # its beginning lies before what was read
+        usual = Counter(map(len, groups)).most_common(1)[0][0] if groups else 0
+        whole = [group for group in groups if len(group) >= usual]
+        steps = {group[0].step for group in groups}
+        if groups and (len(steps) > 1 or complete or size == SIZES[-1]):
+            newest = whole[-1][0].step
+            shown = [group for group in whole if group[0].step == newest][-QUESTIONS:]
+            return Rollout(newest, tuple(map(_question, shown)))
+    return None
+
+
+def _question(rows: tuple[_Row, ...]) -> Question:
+    return Question(rows[0].prompt, rows[0].answer, tuple(row.completion for row in rows))
+
+
+def _row(line: str) -> _Row | None:
+    """Return what a line of completions.jsonl says; None if it is no row of a rollout."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(row, dict):
+        return None
+    step, prompt, text = (row.get(key) for key in ("step", "prompt", "completion"))
+    if not isinstance(prompt, str) or not isinstance(text, str):
+        return None
+    if not isinstance(step, int) or not 0 <= step <= LARGEST:
+        return None
+    rewards, tokens, answer = row.get("rewards"), _number(row.get("tokens")), row.get("answer")
+    completion = Completion(
+        text[:LONGEST],
+        _number(row.get("reward")),
+        {name: _number(value) for name, value in rewards.items()} if isinstance(rewards, dict) else {},
+        _number(row.get("advantage")),
+        None if tokens is None else int(tokens),
+        _flag(row.get("eos")),
+        _flag(row.get("kept")),
+    )
+    return _Row(step, prompt[:LONGEST], answer[:LONGEST] if isinstance(answer, str) else "", completion)
+
+
+def _number(value: object) -> float | None:
+    """Return a finite number; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) < 1e300 and math.isfinite(value) else None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None

@@ -1,0 +1,21 @@
+"""`encore watch`: one page of this machine, on runs while they go on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from analysis.watch.server import HOST, listen
+from analysis.watch.watcher import Watcher
+
+
+def serve(results: Path, recipes: Sequence[str], port: int) -> None:
+    """Serve the page until Ctrl-C. Raises UserError where there is nothing to watch, or no such port."""
+    watcher = Watcher(results, recipes)
+    watcher.check()
+    with listen(watcher, port) as server:
+        try:
+            typer.echo(f"watching {results}: http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
+            server.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo("\nended; the runs go on")
