@@ -64,8 +64,8 @@ def of_records(folder: Path, graph: Graph) -> Contents:
     ]
     return Contents(
         title="Claims about RL for language models, tested anew",
-        lead="Papers of reinforcement learning for language models, re-performed on small models: each "
-        "square is one claim, its colour what came out.",
+        lead="Papers on reinforcement learning, re-performed on small models: each square is one claim, its "
+        "colour what came out.",
         entries=shown,
         papers=_papers(shown, graph),
         chance=records.of_suite(folder, graph),

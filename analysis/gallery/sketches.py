@@ -5,8 +5,9 @@ It is drawn anew from the record's numbers, with few points, so that the first p
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, SupportsFloat
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
@@ -19,7 +20,7 @@ from analysis.page.style import colours
 from analysis.training.learning_curves import of_rl
 from analysis.verdicts.summary import plural
 
-METRICS = {  # what may be drawn -> what it is called: of these the one that most arms have logged
+METRICS = {  # what may be drawn -> what it is called: the first that the first arm has logged is drawn
     "rewards/gold/mean": "Gold reward in training",
     "accuracy": "Accuracy in training",
     "rewards/accuracies": "Accuracy of the implicit reward",
@@ -32,7 +33,7 @@ WIDTH, HEIGHT, EDGE = 240, 72, 4  # of a picture, in its own units
 class Sketch(NamedTuple):
     """A picture and, in words, what it shows."""
 
-    svg: Markup
+    svg: Markup  # hidden from screen readers, which have the caption
     caption: str
 
 
@@ -45,10 +46,9 @@ def of(record: Path, run: Run) -> Sketch | None:
 
 def _curves(wide: pd.DataFrame, run: Run) -> Sketch | None:
     """Return the mean curve of each arm over the judged seeds, of one metric; None if there is no curve."""
-    wide = wide[~wide.seed.isin(run.recipe.dial_seeds)]
-    arms_of = {name: wide.arm[wide[name].notna()].nunique() for name in METRICS if name in wide}
-    metric = max(arms_of, key=lambda name: arms_of[name], default="")
-    if not arms_of.get(metric):
+    wide = wide[wide.arm.isin(run.arms) & ~wide.seed.isin(run.recipe.dial_seeds)]
+    metric = _logged(wide[wide.arm == run.arms[0]]) or _logged(wide)
+    if not metric:
         return None
     long = wide.assign(metric=metric, value=wide[metric]).dropna(subset=["value"])
     joined = of_rl(long, by=metric)
@@ -56,16 +56,21 @@ def _curves(wide: pd.DataFrame, run: Run) -> Sketch | None:
     lines = {arm: means[arm] for arm in run.arms if arm in means}
     values = [value for line in lines.values() for value in line]
     last = max(line.index.max() for line in lines.values())
-    across, up = _scale(0.0, last, WIDTH), _scale(min(values), max(values), HEIGHT)
     colour = colours(run.arms)
     first, *others = lines
-    svg = "".join(
-        f'<path class="{"first" if arm == first else "other"}" stroke="{colour[arm]}" '
-        f'd="{_path((across(x), HEIGHT - up(y)) for x, y in lines[arm].items())}"/>'
-        for arm in (*others, first)
-    )
+    paths = []
+    for arm in (*others, first):
+        across = np.interp(lines[arm].index.to_numpy(), [0, last], [EDGE, WIDTH - EDGE])
+        path = _path(across, _down(list(lines[arm]), values))
+        kind = "first" if arm == first else "other"
+        paths.append(f'<path class="{kind}" stroke="{colour[arm]}" d="{path}"/>')
     thick = f", {first} thick" if others else ""
-    return _sketch(svg, f"{METRICS[metric]}, {_span(values)}; {plural(len(lines), 'arm')}{thick}")
+    return _sketch(paths, f"{METRICS[metric]}, {_span(values)}; {plural(len(lines), 'arm')}{thick}")
+
+
+def _logged(wide: pd.DataFrame) -> str:
+    """Return the first of METRICS that these curves have; an empty text if they have none."""
+    return next((name for name in METRICS if name in wide and wide[name].notna().any()), "")
 
 
 def _levels(arms: Path, run: Run) -> Sketch | None:
@@ -84,44 +89,35 @@ def _levels(arms: Path, run: Run) -> Sketch | None:
     levels = table[["arm", measure, f"{measure}_low", f"{measure}_high"]].dropna(subset=[measure])
     means = {arm: Mean(value, low, high, 1, "") for arm, value, low, high in levels.itertuples(index=False)}
     ends = [end for mean in means.values() for end in mean.ends]
-    up, across = _scale(min(ends), max(ends), HEIGHT), _scale(-0.5, len(means) - 0.5, WIDTH)
     colour = colours(run.arms)
     marks = []
     for place, (arm, mean) in enumerate(means.items()):
-        x, y, (low, high) = across(place), HEIGHT - up(mean.value), (HEIGHT - up(end) for end in mean.ends)
-        marks.append(
-            f'<path class="first" stroke="{colour[arm]}" d="{_path([(x, low), (x, high)])}"/>'
-            f'<circle cx="{x:.0f}" cy="{y:.1f}" r="3.5" fill="{colour[arm]}"/>'
-        )
+        x = WIDTH * (place + 0.5) / len(means)
+        y, low, high = _down([mean.value, *mean.ends], ends)
+        marks.append(f'<path class="first" stroke="{colour[arm]}" d="{_path([x, x], [low, high])}"/>')
+        marks.append(f'<circle cx="{x:.0f}" cy="{y:.1f}" r="3.5" fill="{colour[arm]}"/>')
     what = tasks.MEASURES[measure].capitalize()
     count = plural(len(means), "arm")
-    return _sketch("".join(marks), f"{what} on {task} at the end, {_span(ends)}; {count}")
+    return _sketch(marks, f"{what} on {task} at the end, {_span(ends)}; {count}")
 
 
 def _span(values: Sequence[float]) -> str:
+    """Return the least and the greatest number in words."""
     return f"{number(min(values))} to {number(max(values))}"
 
 
-def _sketch(drawing: str, caption: str) -> Sketch:
-    """Return a picture of a drawing, of which nothing is text."""
-    head = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">').format(WIDTH, HEIGHT, caption)
-    return Sketch(head + Markup(drawing) + Markup("</svg>"), caption)
+def _down(numbers: Sequence[float], values: Sequence[float]) -> np.ndarray:
+    """Return how far below the upper edge numbers stand in a picture that has room for `values`."""
+    down: np.ndarray = np.interp(numbers, [min(values), max(values)], [HEIGHT - EDGE, EDGE])
+    return down
 
 
-def _path(points: Iterable[tuple[float, float]]) -> str:
-    return "M" + " ".join(f"{x:.0f},{y:.1f}" for x, y in points)
+def _sketch(shapes: Iterable[str], caption: str) -> Sketch:
+    """Return a picture of these shapes, in which nothing is text."""
+    head = Markup('<svg viewBox="0 0 {} {}" aria-hidden="true">').format(WIDTH, HEIGHT)
+    return Sketch(head + Markup("").join(map(Markup, shapes)) + Markup("</svg>"), caption)
 
 
-class _Scale(NamedTuple):
-    """A map of an interval of numbers onto the length of a picture, less an edge at both ends."""
-
-    low: float
-    span: float
-    length: float
-
-    def __call__(self, value: SupportsFloat) -> float:
-        return EDGE + (float(value) - self.low) / self.span * (self.length - 2 * EDGE)
-
-
-def _scale(low: float, high: float, length: float) -> _Scale:
-    return _Scale(low, (high - low) or 1.0, length)
+def _path(across: Iterable[float], down: Iterable[float]) -> str:
+    """Return a line through points, as an SVG path has it."""
+    return "M" + " ".join(f"{x:.0f},{y:.1f}" for x, y in zip(across, down, strict=True))
