@@ -56,8 +56,8 @@ class Contents:
 
 def of_records(folder: Path, graph: Graph) -> Contents:
     """Return the contents of the records in `folder`."""
-    shown = [entries.of_record(record, graph) for record in folders(folder)]
-    shared = [record.name for record, entry in zip(folders(folder), shown, strict=True) if entry.one_base]
+    listed = [entries.of_record(record, graph) for record in folders(folder)]
+    shared = [record.name for record, entry in zip(folders(folder), listed, strict=True) if entry.one_base]
     tables = [
         Method(table.title, table.record, table.metric, table.shared, _plain(table))
         for table in methods.compared(folder, graph)
@@ -66,8 +66,8 @@ def of_records(folder: Path, graph: Graph) -> Contents:
         title="Claims about RL for language models, tested anew",
         lead="Papers on reinforcement learning, re-performed on small models: each square is one claim, its "
         "colour what came out.",
-        entries=shown,
-        papers=_papers(shown, graph),
+        entries=listed,
+        papers=_papers(listed, graph),
         chance=records.of_suite(folder, graph),
         elsewhere=bases.others(folder, shared),
         mirrored=mirror(folder, graph),
@@ -78,13 +78,13 @@ def of_records(folder: Path, graph: Graph) -> Contents:
 
 def of_scale(folder: Path, scale: str, graph: Graph) -> Contents:
     """Return the contents of the reports that runs at one scale have left; `folder` is results/."""
-    shown = []
+    listed = []
     for name, recipe in graph.recipes.items():
         report_of = folder / name / scale / "report"
         if report_of.with_suffix(".html").exists() and (report_of / "claims.csv").exists():
-            shown.append(entries.of_report(report_of, recipe, scale))
+            listed.append(entries.of_report(report_of, recipe, scale))
     lead = "What this machine has run: each square is one claim, and its colour is what came out."
-    return Contents(f"Reports at scale {scale}", lead, shown, _papers(shown, graph))
+    return Contents(f"Reports at scale {scale}", lead, listed, _papers(listed, graph))
 
 
 def render(contents: Contents) -> str:
@@ -107,9 +107,9 @@ def render(contents: Contents) -> str:
     )
 
 
-def _papers(shown: Iterable[Entry], graph: Graph) -> list[Paper]:
+def _papers(listed: Iterable[Entry], graph: Graph) -> list[Paper]:
     """Return whose claims there are, by name."""
-    names = sorted({line.paper for entry in shown for line in entry.lines})
+    names = sorted({line.paper for entry in listed for line in entry.lines})
     recipes: dict[str, list[str]] = {name: [] for name in names}
     for name, recipe in graph.recipes.items():
         recipes.get(scoreboard.label(recipe.document.url), []).append(name)

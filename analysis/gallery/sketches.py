@@ -39,9 +39,9 @@ class Sketch(NamedTuple):
 
 def of(record: Path, run: Run) -> Sketch | None:
     """Return the picture of a record; `run`: the run that it is of. None if it has nothing to draw."""
-    kept = record / CURVES
-    drawn = _curves(pd.read_csv(kept), run) if kept.exists() else None
-    return drawn or _levels(record / "arms.csv", run)
+    path = record / CURVES
+    curves = _curves(pd.read_csv(path), run) if path.exists() else None
+    return curves or _levels(record / "arms.csv", run)
 
 
 def _curves(wide: pd.DataFrame, run: Run) -> Sketch | None:

@@ -14,17 +14,17 @@
     for (const row of rows) {
       const ofClaims = picked.filter((select) => !(select.name in row.dataset));
       const standing = picked.every((select) => ofClaims.includes(select) || fits(row, select));
-      let some = 0;
+      let shown = 0;
       for (const square of row.querySelectorAll("a[data-verdict]")) {
         const text = `${row.dataset.record} ${square.textContent}`.toLowerCase();
-        const there = standing && ofClaims.every((select) => fits(square, select)) && words.every((word) => text.includes(word));
-        square.hidden = !there;
-        some += there;
+        const fitting = standing && ofClaims.every((select) => fits(square, select)) && words.every((word) => text.includes(word));
+        square.hidden = !fitting;
+        shown += fitting;
       }
-      row.hidden = !standing || (!some && ofClaims.length + words.length > 0);
+      row.hidden = !standing || (!shown && ofClaims.length + words.length > 0);
       cards.get(row.dataset.record).hidden = row.hidden;
       count.rows += !row.hidden;
-      count.claims += some;
+      count.claims += shown;
     }
     form.elements.count.value = `${count.claims} of ${claims} claims, ${count.rows} of ${rows.length} recipes`;
   };
