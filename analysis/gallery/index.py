@@ -1,6 +1,6 @@
-"""The first page of a gallery: its recipes, and of records the scoreboard, the methods and the history."""
+"""The first page of a gallery: all claims as squares, a card for each recipe, and what is beside them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,25 +8,16 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis import methods, report
-from analysis.gallery import history, scoreboard
+from analysis.arms import bases
+from analysis.gallery import entries, history, scoreboard
+from analysis.gallery.entries import Entry
 from analysis.gallery.mirror import Mirror, mirror
 from analysis.numbers.recorded import folders
 from analysis.page.tables import Cells, cells
-from analysis.verdicts import claims, records, summary, whose
+from analysis.verdicts import claims, records, whose
 from encore.recipe.graph import Graph
-from encore.recipe.recipe import Recipe
 
-
-@dataclass(frozen=True)
-class Listed:
-    """A recipe's page in the list."""
-
-    recipe: str
-    href: str
-    title: str
-    shows: str
-    verdicts: str
-    judged: str
+SCRIPTS = ("tables.js", "gallery.js")
 
 
 @dataclass(frozen=True)
@@ -41,86 +32,91 @@ class Method:
 
 
 @dataclass(frozen=True)
+class Paper:
+    """A paper whose claims can be picked, and the recipes that re-perform it."""
+
+    name: str
+    recipes: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Contents:
     """What a first page shows."""
 
     title: str
     lead: str
-    pages: Sequence[Listed]
-    notice: str = ""  # what a reader must know first
+    entries: Sequence[Entry]
+    papers: Sequence[Paper] = ()
     chance: str = ""  # how many of the shown claims are expected to be false
+    elsewhere: str = ""  # what claims came to on other base models
     mirrored: Mirror | None = None  # shown claims that were tried again
-    board: Sequence[scoreboard.Line] = ()
     methods: Sequence[Method] = ()
     changes: Cells = field(default_factory=lambda: cells(pd.DataFrame()))
 
 
 def of_records(folder: Path, graph: Graph) -> Contents:
-    """Of the records in `folder`."""
-    pages = [_listed(record, graph) for record in folders(folder)]
+    """Return the contents of the records in `folder`."""
+    listed = [entries.of_record(record, graph) for record in folders(folder)]
+    shared = [record.name for record, entry in zip(folders(folder), listed, strict=True) if entry.one_base]
     tables = [
         Method(table.title, table.record, table.metric, table.shared, _plain(table))
         for table in methods.compared(folder, graph)
     ]
     return Contents(
-        "Published records",
-        "Papers of reinforcement learning for language models, re-performed: each claim beside what came "
-        "out. Models of a tenth of a million to a million parameters on procedural tasks, unless a page says "
-        "otherwise.",
-        pages,
-        records.notice(folder, graph),
-        records.of_suite(folder, graph),
-        mirror(folder, graph),
-        scoreboard.lines(folder, graph),
-        tables,
-        cells(history.changes(history.read(folder))),
+        title="Claims about RL for language models, tested anew",
+        lead="Papers on reinforcement learning, re-performed on small models: each square is one claim, its "
+        "colour what came out.",
+        entries=listed,
+        papers=_papers(listed, graph),
+        chance=records.of_suite(folder, graph),
+        elsewhere=bases.others(folder, shared),
+        mirrored=mirror(folder, graph),
+        methods=tables,
+        changes=cells(history.changes(history.read(folder))),
     )
 
 
 def of_scale(folder: Path, scale: str, graph: Graph) -> Contents:
-    """Of the reports that runs at one scale have left: `folder` is results/."""
-    found = []
+    """Return the contents of the reports that runs at one scale have left; `folder` is results/."""
+    listed = []
     for name, recipe in graph.recipes.items():
         report_of = folder / name / scale / "report"
         if report_of.with_suffix(".html").exists() and (report_of / "claims.csv").exists():
-            found.append(_live(report_of, recipe, scale, f"../{name}/{scale}/report.html"))
-    return Contents(f"Reports at scale {scale}", "What this machine has run, a page a recipe.", found)
+            listed.append(entries.of_report(report_of, recipe, scale))
+    lead = "What this machine has run: each square is one claim, and its colour is what came out."
+    return Contents(f"Reports at scale {scale}", lead, listed, _papers(listed, graph))
 
 
 def render(contents: Contents) -> str:
-    script = report.text("tables.js")
-    papers, ours, sanity = scoreboard.groups(contents.board)
+    """Return the page."""
+    scripts = [report.text(name) for name in SCRIPTS]
+    papers, ours, sanity = scoreboard.groups([line for entry in contents.entries for line in entry.lines])
     return report.TEMPLATES.get_template("gallery.html").render(
         **vars(contents),
+        lines=[*papers, *ours, *sanity],
+        meanings=entries.MEANINGS,
+        signs={meaning.word: meaning.sign for meaning in entries.MEANINGS},
         tried_again=cells(contents.mirrored.table) if contents.mirrored else None,
         tally=claims.tally([*papers, *ours]),
-        papers=claims.tally(papers),
-        ours=claims.tally(ours),
+        of_papers=len(papers),
+        of_ours=len(ours),
         sanity=whose.passed(sanity),
-        style=Markup(report.text("style.css")),
-        scripts=[Markup(script)],
-        script_hashes=report.hashes([script]),
+        style=Markup(report.text("style.css") + report.text("gallery.css")),
+        scripts=list(map(Markup, scripts)),
+        script_hashes=report.hashes(scripts),
     )
+
+
+def _papers(listed: Iterable[Entry], graph: Graph) -> list[Paper]:
+    """Return whose claims there are, by name."""
+    names = sorted({line.paper for entry in listed for line in entry.lines})
+    recipes: dict[str, list[str]] = {name: [] for name in names}
+    for name, recipe in graph.recipes.items():
+        recipes.get(scoreboard.label(recipe.document.url), []).append(name)
+    return [Paper(name, recipes[name]) for name in names]
 
 
 def _plain(table: methods.Compared) -> Cells:
     """The rows without the marks of Markdown."""
     rows = [tuple(cell.strip("`") for cell in row) for row in table.rows]
     return cells(pd.DataFrame(rows, columns=list(methods.COLUMNS)))
-
-
-def _listed(record: Path, graph: Graph) -> Listed:
-    """Of a record."""
-    recipe = graph.recipes[record.name.rpartition("-")[0]]
-    return _line(recipe, f"{record.name}/index.html", *records.told(record, graph))
-
-
-def _live(folder: Path, recipe: Recipe, scale: str, href: str) -> Listed:
-    """Of a report's folder, which has claims.csv."""
-    verdicts = summary.stated(recipe, scale, claims.read(folder / "claims.csv"))
-    shows = records.first_sentence(recipe.document.found) if scale == "cpu" else ""
-    return _line(recipe, href, shows, whose.of_recipe(recipe, verdicts).told(), records.judged_at(verdicts))
-
-
-def _line(recipe: Recipe, href: str, *said: str) -> Listed:
-    return Listed(recipe.name, href, " ".join(recipe.document.title.split()), *said)

@@ -44,21 +44,26 @@ class Line:
 
 def lines(folder: Path, graph: Graph) -> list[Line]:
     """Every claim that the records in `folder` judge, in the records' order; none of an earlier world."""
-    return [line for record in current(folder, graph) for line in _of_record(record, graph)]
+    return [line for record in current(folder, graph) for line in of_record(record, graph)]
 
 
-def _of_record(record: Path, graph: Graph) -> Iterator[Line]:
+def of_record(record: Path, graph: Graph) -> list[Line]:
+    """Every claim that a record judges."""
     name, _, scale = record.name.rpartition("-")
-    recipe = graph.recipes[name]
+    return list(of_claims(graph.recipes[name], scale, record / "claims.csv"))
+
+
+def of_claims(recipe: Recipe, scale: str, judged: Path) -> Iterator[Line]:
+    """Yield every claim of a recipe's scale that the file `judged` has, which is a claims.csv."""
     stated = {claim.id: claim for claim in recipe.claims(scale)}
-    verdicts = [v for v in claims.read(record / "claims.csv") if v.id in stated]
+    verdicts = [v for v in claims.read(judged) if v.id in stated]
     causes = reversals.causes(recipe, verdicts)
     for v in verdicts:
         claim = stated[v.id]
         url, paper = _origin(claim, recipe)
         yield Line(
-            recipe=name,
-            record=record.name,
+            recipe=recipe.name,
+            record=f"{recipe.name}-{scale}",
             paper=paper,
             url=url,
             id=v.id,

@@ -39,12 +39,9 @@
     const show = () => {
       const rows = [...table.tBodies[0].rows];
       const words = form.elements.words.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const picked = [...form.querySelectorAll("select")].filter((select) => select.value);
       let count = 0;
       for (const row of rows) {
-        const fits =
-          picked.every((select) => row.dataset[select.name] === select.value) &&
-          words.every((word) => row.textContent.toLowerCase().includes(word));
+        const fits = words.every((word) => row.textContent.toLowerCase().includes(word));
         row.hidden = !fits;
         row.classList.toggle("later", fits && !all && count >= FIRST);
         count += fits;
@@ -60,12 +57,8 @@
     table.addEventListener("sorted", show);
     form.addEventListener("input", show);
     form.addEventListener("submit", (event) => event.preventDefault());
-    form.hidden = false;
     show();
   };
-  for (const form of document.querySelectorAll("form[data-table]")) {
-    filter(form, document.getElementById(form.dataset.table));
-  }
   for (const table of document.querySelectorAll(".wide > table")) {
     if (table.tBodies[0].rows.length < LONG) continue;
     const form = document.createElement("form");

@@ -18,7 +18,6 @@ from analysis.numbers import recorded
 from analysis.numbers.run import SHOWN
 from analysis.numbers.table import curves, measured
 from analysis.provenance.completions import Rollout
-from analysis.verdicts.records import EARLIER
 from encore.recipe.graph import Graph
 from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
@@ -165,6 +164,8 @@ def test_reports_of_a_scale_have_a_first_page(run, record, monkeypatch, tmp_path
     folder.with_suffix(".html").write_text("")
     text = index.render(index.of_scale(tmp_path, "cpu", run.graph))
     assert '<a href="../toy_zero/cpu/report.html">toy_zero</a>' in text
+    assert text.count('href="../toy_zero/cpu/report.html#claim-') == len(run.recipe.claims("cpu"))
+    assert "registered" not in text.partition("<main>")[2].partition("<script>")[0]  # the report tells
     assert "No report here yet." in index.render(index.of_scale(tmp_path, "gpu", run.graph))
 
 
@@ -173,27 +174,6 @@ def test_an_unknown_record_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(gallery, "load_all", lambda folder: GRAPH.recipes)
     assert gallery.main(["--records", "r1-cpuu"]) == 2
     assert 'no record "r1-cpuu" in results/published; did you mean "r1-cpu"?' in capsys.readouterr().err
-
-
-@pytest.fixture(scope="module")
-def board():
-    return index.render(index.of_records(RECORDS, GRAPH))
-
-
-@pytest.mark.slow
-def test_the_committed_first_page_is_what_the_records_say(board):
-    """If not: snakemake --cores gallery"""
-    pins.hold("pages of the records", board, (RECORDS / "index.html").read_text(encoding="utf-8"))
-
-
-@pytest.mark.slow
-def test_a_record_of_an_earlier_world_is_listed_as_such():
-    """Not with what its recipe expects by now."""
-    listed = {page.href: page.shows for page in index.of_records(RECORDS, GRAPH).pages}
-    earlier = {
-        f"{one.name}/index.html": recorded.of_earlier_world(one, GRAPH) for one in recorded.folders(RECORDS)
-    }
-    assert {href: shows == EARLIER for href, shows in listed.items()} == earlier
 
 
 def test_a_committed_page_is_what_its_record_says(monkeypatch, tmp_path):
@@ -210,37 +190,3 @@ def test_the_site_is_small_enough_for_git():
     assert {path.parent.name for path in RECORDS.glob("*/claims.csv")} == {
         path.parent.name for path in RECORDS.glob("*/index.html")
     }
-
-
-def test_the_scoreboard_filters_and_sorts(browser, board, tmp_path):
-    path = tmp_path / "index.html"
-    path.write_text(board, encoding="utf-8")
-    tab = browser.new_page(viewport={"width": 1200, "height": 800})
-    tab.goto(path.as_uri())
-    rows = tab.locator("#claims tbody tr:visible")
-    every = tab.locator("#claims tbody tr").count()
-    tab.set_viewport_size({"width": 390, "height": 800})
-    assert tab.evaluate("document.documentElement.scrollWidth") == 390
-    verdicts = tab.locator("#pages td[data-label=Verdicts]").first
-    assert verdicts.bounding_box()["x"] + verdicts.bounding_box()["width"] <= 390  # on a phone too
-    tab.set_viewport_size({"width": 1200, "height": 800})
-    assert rows.count() == 30 < every  # a long page folds
-    assert tab.locator("#scoreboard output").inner_text() == f"{every} of {every}, the first 30 shown"
-    tab.emulate_media(media="print")
-    assert rows.count() == every
-    tab.emulate_media(media="screen")
-    tab.get_by_role("button", name=f"Show all {every}").click()
-    assert rows.count() == every
-    assert tab.locator("#scoreboard output").inner_text() == f"{every} of {every}"
-    tab.select_option("[name=paper]", "arXiv 2503.14476")
-    assert 0 < rows.count() < every
-    tab.select_option("[name=verdict]", "shown")
-    assert set(rows.locator(".badge").all_inner_texts()) == {"shown"}
-    tab.fill("#scoreboard [name=words]", "zzz")
-    assert tab.locator("#scoreboard output").inner_text() == f"0 of {every}"
-    tab.fill("#scoreboard [name=words]", "")
-    tab.select_option("[name=verdict]", "")
-    tab.click("#claims th:nth-child(6) button")
-    seeds = [int(text) for text in rows.locator("td:nth-child(6)").all_inner_texts()]
-    assert seeds == sorted(seeds)
-    tab.close()

@@ -1,13 +1,12 @@
 """The scoreboard of the committed records: each claim under its paper, ours and sanity checks apart."""
 
 import re
-from html import unescape
 from pathlib import Path
 
 import pytest
 from papers import GRAPH
 
-from analysis.gallery import index, scoreboard
+from analysis.gallery import scoreboard
 from analysis.verdicts import reversals, whose
 
 RECORDS = Path(__file__).parents[3] / "results/published"
@@ -39,12 +38,6 @@ NOT_OF_THE_PAPER = {
 PLACES = [(paper, place) for paper, places in NOT_OF_THE_PAPER.items() for place in places]
 
 
-@pytest.fixture(scope="module")
-def first_page() -> str:
-    """The first page of the committed records, its characters unescaped."""
-    return unescape(index.render(index.of_records(RECORDS, GRAPH)))
-
-
 @pytest.mark.parametrize(("paper", "place"), PLACES, ids=lambda value: "-".join(value))
 def test_a_claim_stands_under_who_makes_it(paper, place):
     assert BOARD[place].paper == paper
@@ -64,13 +57,12 @@ def test_a_claim_of_the_documentation_of_trl_is_not_of_the_paper():
     assert scoreboard.label(claim.url) == "huggingface.co/docs/trl"
 
 
-def test_sanity_checks_are_counted_apart_from_findings(first_page):
+def test_sanity_checks_are_counted_apart_from_findings():
     papers, ours, sanity = scoreboard.groups([*BOARD.values()])
     assert len(papers) + len(ours) + len(sanity) == len(BOARD)
     assert ("gspo", "gspo-token-is-gspo") in {(line.recipe, line.id) for line in sanity}
     held = f"{whose.SANITY} {sum(line.word == whose.SHOWN for line in sanity)} of {len(sanity)}"
     assert held in scoreboard.markdown([*BOARD.values()])
-    assert f"<b>{whose.passed(sanity)}</b>" in first_page
 
 
 def test_asked_and_published_stand_apart():
@@ -88,10 +80,9 @@ def test_second_hand_sources_are_marked():
     assert "(second-hand, sanity check)" in row
 
 
-def test_a_reversed_line_says_what_may_cause_it(first_page):
+def test_a_reversed_line_says_what_may_cause_it():
     reverse = [line for line in BOARD.values() if line.word == reversals.REVERSED]
     assert len(reverse) > 10
     for line in reverse:
         assert line.cause.endswith(".")
-        assert f"What in our world may cause it: {line.cause}" in first_page
     assert not any(line.cause for line in BOARD.values() if line.word != reversals.REVERSED)

@@ -1,0 +1,120 @@
+"""What the gallery shows of each record or report: a row of squares, one a claim, and a card."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from analysis.arms.uncertainty import shares_base
+from analysis.gallery import scoreboard, sketches
+from analysis.gallery.scoreboard import Line
+from analysis.numbers.recorded import of_earlier_world, title
+from analysis.verdicts import claims, records, rule, summary, whose
+from encore.recipe.files import REGISTERED
+from encore.recipe.graph import Graph
+from encore.recipe.recipe import Recipe
+
+
+class Group(NamedTuple):
+    """Claims that stand in one column."""
+
+    name: str
+    lines: list[Line]
+
+
+class Meaning(NamedTuple):
+    """What stands in the square of a verdict, and what the verdict means."""
+
+    word: str
+    sign: str
+    means: str
+
+
+MEANINGS = (
+    Meaning(rule.SHOWN, "\N{CHECK MARK}", "it holds here: the whole interval says so"),
+    Meaning(rule.SMALLER, "<", "it goes this way, but less far than claimed, or than would matter"),
+    Meaning(rule.EQUIVALENT, "=", "no direction, and any difference is too small to matter"),
+    Meaning(rule.REVERSED, "\N{BALLOT X}", "the effect goes the other way here"),
+    Meaning(rule.OPEN, "?", "these seeds do not decide it"),
+    Meaning(claims.NOT_TESTED, "\N{EN DASH}", "what it is about did not occur here"),
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One record, or one report of this machine."""
+
+    name: str  # of the recipe, with the scale where it is not cpu
+    scale: str
+    title: str
+    href: str
+    shows: str  # what came out, in a sentence
+    judged: str  # at which look
+    lines: Sequence[Line]
+    registered: bool | None = None  # before the first run; None: a report, whose page tells
+    one_base: bool | None = None  # whether all seeds share one base model; None: a report
+    sketch: sketches.Sketch | None = None
+
+    @property
+    def groups(self) -> list[Group]:
+        """The claims by column: the papers' primary ones, their others, ours, and sanity checks."""
+        papers, ours, sanity = scoreboard.groups(self.lines)
+        primary = [line for line in papers if line.family == "primary"]
+        others = [line for line in papers if line.family != "primary"]
+        return [
+            Group("primary", primary),
+            Group("secondary", others),
+            Group("ours", ours),
+            Group("sanity", sanity),
+        ]
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """How many claims of papers and of ours have each verdict."""
+        papers, ours, _ = scoreboard.groups(self.lines)
+        return claims.tally([*papers, *ours])
+
+    @property
+    def sanity(self) -> str:
+        """How many sanity checks hold, such as `2 of 2`; empty without any."""
+        return whose.passed(scoreboard.groups(self.lines)[2])
+
+
+def of_record(record: Path, graph: Graph) -> Entry:
+    """Return what is shown of a record."""
+    name, _, scale = record.name.rpartition("-")
+    recipe, run = graph.recipes[name], records.run_of(record, graph)
+    shows, _, judged = records.told(record, graph)
+    earlier = of_earlier_world(record, graph)
+    return Entry(
+        name=title(record.name),
+        scale=scale,
+        title=_title(recipe),
+        href=f"{record.name}/index.html",
+        shows=shows,
+        judged=judged or summary.plural(records.seeds(pd.read_csv(record / "runs.csv")), "seed"),
+        lines=[] if earlier else scoreboard.of_record(record, graph),
+        registered=(record / REGISTERED).exists(),
+        one_base=shares_base(run),
+        sketch=None if earlier else sketches.of(record, run),
+    )
+
+
+def of_report(report: Path, recipe: Recipe, scale: str) -> Entry:
+    """Return what is shown of a report's folder, which has claims.csv."""
+    judged = report / "claims.csv"
+    return Entry(
+        name=recipe.name,
+        scale=scale,
+        title=_title(recipe),
+        href=f"../{recipe.name}/{scale}/report.html",
+        shows=records.first_sentence(recipe.document.found) if scale == "cpu" else "",
+        judged=records.judged_at(summary.stated(recipe, scale, claims.read(judged))),
+        lines=list(scoreboard.of_claims(recipe, scale, judged)),
+    )
+
+
+def _title(recipe: Recipe) -> str:
+    return " ".join(recipe.document.title.split())
