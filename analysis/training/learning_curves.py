@@ -1,6 +1,6 @@
 """Learning curves, one panel an arm: what training logged, by step."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -163,8 +163,19 @@ PREFERENCES = (
     ),
 )
 
+MAIN = ("accuracy", "regret", "gold-proxy", "implicit-reward", "reward")  # the first tells most of learning
 MOST_LINES = 80  # of seeds in a figure, beside the means
-MANY_PANELS = 16  # beyond which a curve has an eighth of the points, and none of the first arm's beside it
+# Beyond so many, panels are lower, a curve has an eighth of the points, and the first arm is not beside it.
+MANY_PANELS = 16
+
+
+def main(names: Collection[str], measure: str) -> str:
+    """Return which of these figures shows best how the arms learned; an empty text if none does.
+
+    measure: what arms are compared by.
+    """
+    wanted = (*(("gold-proxy",) if measure == "gold" else ()), *MAIN)
+    return next((name for name in wanted if name in names), "")
 
 
 def drawn() -> set[str]:
@@ -225,9 +236,9 @@ def draw(
     handles = [Line2D([], [], color="#333333", ls=line, lw=1.8, label=label) for label, line in labels]
     if limits:
         handles.append(Line2D([], [], color=CAP, lw=1.0, ls=":", label="cap"))
-    figure, axes = panels(arms, handles=handles)
-    groups = dict(tuple(wanted.groupby(["arm", "metric"])))
     crowded = len(arms) > MANY_PANELS
+    figure, axes = panels(arms, height=1.25 if crowded else 1.75, handles=handles)
+    groups = dict(tuple(wanted.groupby(["arm", "metric"])))
     points = POINTS // 8 if crowded else POINTS
     reference = binned(groups.get((arms[0], names[0])), points)
     for arm in arms:
@@ -269,6 +280,15 @@ def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
             done = {"step": part.step.max(), "samples": part.value[part.metric == "samples"].max()}
             parts.append(part)
     return pd.concat(parts) if parts else logged[:0]
+
+
+def reward_is_accuracy(table: pd.DataFrame) -> bool:
+    """Whether the reward of all curves is their accuracy, so that one figure shows both."""
+    place = ["arm", "node", "seed", "step"]
+    rewards, accuracies = (
+        table[table.metric == name].set_index(place).value.sort_index() for name in ("reward", "accuracy")
+    )
+    return rewards.equals(accuracies)
 
 
 def distance(run: Run) -> str:

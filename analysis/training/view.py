@@ -36,8 +36,13 @@ def view(run: Run, table: pd.DataFrame, losses: pd.DataFrame) -> View:
 def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
     palette = colours(run.recipe.arms(run.scale))
     training = learning_curves.of_rl(table)
+    one_for_both = learning_curves.reward_is_accuracy(training)
     for series in learning_curves.TRAINING:
+        if one_for_both and series.name == "reward":
+            continue
         caption = series.caption
+        if one_for_both and series.name == "accuracy":
+            caption += " It is all that is rewarded."
         if series.name == "kl":
             caption += learning_curves.distance(run) + learning_curves.reference(run)
         limits = learning_curves.caps(run) if series.name == "length" else {}
