@@ -29,7 +29,7 @@ from analysis.page.style import FORMATS
 from analysis.page.view import View
 from analysis.provenance import configuration
 from analysis.results import Results, build, views
-from analysis.training import learning_curves
+from analysis.training import series
 from analysis.verdicts import claims_table, records, summary
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
@@ -129,7 +129,7 @@ def render(
     """The page, from its sections and their figures."""
     run, scripts = results.run, [text("tables.js"), text("viewer.js")]
     head = summary.head(run, results.numbers)
-    pictures = leading(drawn, head.measure)
+    pictures = _leading(drawn, head.measure)
     return TEMPLATES.get_template("report.html").render(
         run=run,
         head=head,
@@ -148,13 +148,13 @@ def render(
     )
 
 
-def leading(drawn: Mapping[str, Sequence[Drawn]], measure: str) -> list[Drawn]:
+def _leading(drawn: Mapping[str, Sequence[Drawn]], measure: str) -> list[Drawn]:
     """Return the figures that a page begins with: how the arms learned, and what they came to.
 
     measure: what arms are compared by. Where there is neither figure, the first of the page stands alone.
     """
     named = {figure.name: figure for of_section in drawn.values() for figure in of_section}
-    figures = [named.get(learning_curves.main(named, measure)), named.get(arms_view.BEFORE_AFTER)]
+    figures = [named.get(series.main(named, measure)), named.get(arms_view.BEFORE_AFTER)]
     return list(filter(None, figures)) or [*named.values()][:1]
 
 

@@ -1,5 +1,7 @@
 """Figures made of rows: a name and a number as text, below them the seeds, their mean and its interval.
 
+A row may also have a ring, at the mean before training.
+
 Forests, ladders and dot plots are such figures. A row is computed first and drawn later.
 """
 
@@ -104,8 +106,9 @@ def draw(rows: Sequence[Row], label: str, zero: bool = False, joined: bool = Fal
             0, y - 0.42, row.name, transform=across, fontsize=9.5, weight="bold", va="center", bbox=ground
         )
         axis.text(1, y - 0.42, row.text, transform=across, fontsize=9, ha="right", va="center", bbox=ground)
-        axis.plot([row.before, row.mean], [y, y], "-", color=GREY, lw=0.9)
-        axis.plot(row.before, y, "o", color=GREY, ms=5.5, mfc="white")
+        if not math.isnan(row.before):
+            axis.plot([row.before, row.mean], [y, y], "-", color=GREY, lw=0.9)
+            axis.plot(row.before, y, "o", color=GREY, ms=5.5, mfc="white")
         axis.plot(row.seeds, [y] * len(row.seeds), "o", color=row.colour, ms=3.6, alpha=0.45, mew=0)
         if not math.isnan(row.low):
             axis.plot([row.low, row.high], [y, y], color=row.colour, lw=2.2, solid_capstyle="butt")

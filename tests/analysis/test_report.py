@@ -14,21 +14,9 @@ from analysis import report
 from analysis.numbers.run import Run
 from analysis.numbers.table import collect
 from analysis.results import build
-from analysis.verdicts.claims_table import MEANINGS
 from encore.recipe.graph import Graph
 from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
-
-
-@pytest.fixture(scope="module")
-def page(run, tmp_path_factory) -> Path:
-    """The report of three arms, one of them with failed health checks, and a few of the figures."""
-    some = Run(run.graph, run.name, run.scale, (*ARMS[:2], "no-cot-base"), run.seeds, run.root)
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    with pytest.MonkeyPatch.context() as patch:
-        draw_only({"forest", "accuracy", "before-after", "ladder", "length", "kl", "pass-at-k"}, patch)
-        report.command(some, path, "report")
-    return path
 
 
 @pytest.mark.slow
@@ -120,73 +108,6 @@ def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
     none = Run(Graph(recipes), "tiny_lm", "cpu", ("base-recipe",), (0,), run.root)
     report.write(build(none, collect(none)), tmp_path / "none.html")
     assert "This recipe states no claims." in (tmp_path / "none.html").read_text()
-
-
-@pytest.fixture
-def visit(browser, page):
-    """Open the report at a width; on leaving, fail on console errors and on requests to elsewhere."""
-    troubles: list[str] = []
-    tabs = []
-
-    def open_at(width: int):
-        tab = browser.new_page(viewport={"width": width, "height": 800})
-        tab.on("console", lambda message: troubles.append(f"console: {message.text}"))
-        tab.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        tab.on("request", lambda request: troubles.extend(outside(request.url)))
-        tab.goto(page.as_uri())
-        tabs.append(tab)
-        return tab
-
-    def outside(url: str) -> list[str]:
-        return [] if url.startswith("data:") or url == page.as_uri() else [url]
-
-    yield open_at
-    for tab in tabs:
-        tab.close()
-    assert troubles == []
-
-
-def test_the_first_screen_is_pictures_and_the_claims_come_before_any_table(visit):
-    tab = visit(1400)
-    tab.set_viewport_size({"width": 1400, "height": 900})
-    curves, change = (
-        tab.locator(f"#figure-{name} img").bounding_box() for name in ("accuracy", "before-after")
-    )
-    claims = tab.locator("#forest").bounding_box()
-    assert curves["y"] < 600
-    assert claims["y"] < 600
-    assert claims["x"] > curves["x"] + curves["width"]  # beside each other
-    assert change["y"] > curves["y"] + curves["height"]
-    order = "[...document.querySelectorAll('h1, .lead, figure, #forest, #completions, table')]"
-    names = tab.evaluate(f"{order}.map(e => e.id || e.className || e.tagName)")
-    first = ["H1", "lead", "figure-accuracy", "figure-before-after", "forest", "completions"]
-    assert names[: len(first)] == first
-    assert names.count("figure-accuracy") == 1  # not in the section on training too
-    tab.set_viewport_size({"width": 390, "height": 900})
-    curves, claims = (tab.locator(name).bounding_box() for name in ("#figure-accuracy", "#forest"))
-    assert claims["y"] > curves["y"] + curves["height"]  # below each other
-    assert tab.evaluate("document.documentElement.scrollWidth") == 390
-
-
-def test_a_claim_says_its_word_and_unfolds_what_decides_it(visit):
-    tab = visit(1200)
-    claim = tab.locator("#claim-rl-lifts-accuracy")
-    badge = claim.locator(".badge")
-    assert badge.inner_text() == "open"
-    assert badge.get_attribute("title") == MEANINGS["open"]
-    for word, meaning in MEANINGS.items():
-        assert f"{word}: {meaning}" in tab.locator("#verdicts").inner_text()  # for print and for touch
-    decides = claim.locator("dl")
-    assert decides.is_hidden()
-    claim.locator("summary").click()
-    assert {"Asked", "Compared", "Detectable", "Seeds"} <= set(decides.locator("dt").all_inner_texts())
-    claim.locator("summary").press("Enter")
-    assert decides.is_hidden()
-    tab.emulate_media(media="print")
-    assert decides.is_visible()
-    untested = tab.locator("#claim-random-reward-does-not-help")
-    assert untested.locator("svg").count() == 0
-    assert "not tested" in untested.inner_text()
 
 
 @pytest.mark.parametrize("width", [360, 768, 1200])

@@ -50,13 +50,13 @@ def test_without_differences_there_is_no_strip_and_without_an_interval_no_bar():
 
 def test_primary_claims_come_first_and_sanity_checks_apart(run, numbers):
     verdicts, stated = judge_run(run, numbers)[-1], dict(run.document.claims)
-    first = verdicts[0]
-    stated[first.id] = stated[first.id].model_copy(update={"kind": "sanity"})
-    groups = strips.grouped(verdicts[::-1], stated)
-    assert list(groups) == [name for name in strips.GROUPS if name in groups]
-    assert groups[strips.GROUPS[2]] == [first]
-    assert {v.family for v in groups[strips.GROUPS[0]]} == {"primary"}
-    assert sum(map(len, groups.values())) == len(verdicts)
+    check, finding, *others = verdicts
+    stated[check.id] = stated[check.id].model_copy(update={"kind": "sanity"})
+    finding = replace(finding, family="primary")
+    check = replace(check, family="primary")
+    groups = strips.grouped([check, *others, finding], stated)
+    assert list(groups.items()) == list(zip(strips.GROUPS, ([finding], others, [check]), strict=True))
+    assert list(strips.grouped(others, stated)) == [strips.GROUPS[1]]
 
 
 def test_every_word_has_a_meaning():
