@@ -151,11 +151,11 @@ def render(
 def _leading(drawn: Mapping[str, Sequence[Drawn]], measure: str) -> list[Drawn]:
     """Return the figures that a page begins with: how the arms learned, and what they came to.
 
-    measure: what arms are compared by. Where there is neither figure, the first of the page stands alone.
+    measure: what arms are compared by.
     """
     named = {figure.name: figure for of_section in drawn.values() for figure in of_section}
     figures = [named.get(series.main(named, measure)), named.get(arms_view.BEFORE_AFTER)]
-    return list(filter(None, figures)) or [*named.values()][:1]
+    return [figure for figure in figures if figure]
 
 
 def hashes(scripts: Sequence[str]) -> str:
