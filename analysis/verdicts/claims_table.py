@@ -58,8 +58,8 @@ def level(chance: float) -> str:
 MEANINGS = {  # of each word of claims.VERDICTS, for a reader
     "shown": "the interval lies wholly where the claim holds",
     "shown, smaller": "the direction is shown, and so is a size below what was claimed or what would matter",
-    "equivalent": "the interval is nearer to zero, on both sides, than what would matter",
-    "reversed": "the effect goes the other way; of a claim of equality: it is larger than the margin",
+    "equivalent": "no direction is shown, and both ends of the interval are nearer to zero than what matters",
+    "reversed": "the effect goes the other way, however small; of equality: it is above the margin",
     "open": "none of these: more seeds could decide it",
     "not tested": "there are no numbers for it, or what it presupposes did not happen",
 }

@@ -1,6 +1,6 @@
 """What came out, in a few sentences that are made from the numbers.
 
-They stand under the page's title. Differences are paired by seed; one arm is said to end above another only
+Differences are paired by seed; one arm is said to end above another only
 where the interval of the difference excludes zero.
 """
 

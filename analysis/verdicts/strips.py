@@ -7,18 +7,22 @@ turned. Claims have different units, so each strip has a scale of its own.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from analysis.verdicts.claims import Verdict
 from analysis.verdicts.forest import margins_of
 from encore.recipe.claims import Claim
 
-WIDE, ZERO, ROOM = 240.0, 80.0, 6.0  # of a strip: its width, where zero is, what stays free at its ends
+ROOM = 6.0  # what stays free at each end of a strip
 GROUPS = ("Primary claims", "Secondary claims", "Sanity checks of the code (no findings)")
 
 
 @dataclass(frozen=True)
 class Strip:
     """Where the marks of a claim lie, from 0 at the left end of its strip to WIDE at the right."""
+
+    WIDE: ClassVar[float] = 240.0
+    ZERO: ClassVar[float] = 80.0  # where no difference is
 
     holds: tuple[float, float]  # where the claim holds
     small: tuple[float, float]  # where a difference is too small to matter
@@ -37,10 +41,10 @@ def strip(verdict: Verdict) -> Strip | None:
     ends = [verdict.low, verdict.high]
     marks = [turned * mark for mark in (*verdict.differences, verdict.estimate, *margins, *ends)]
     marks = [mark for mark in (*marks, -small, small) if math.isfinite(mark)]
-    scale = max(max(marks) / (WIDE - ZERO - ROOM), -min(marks) / (ZERO - ROOM)) or 1.0
+    scale = max(max(marks) / (Strip.WIDE - Strip.ZERO - ROOM), -min(marks) / (Strip.ZERO - ROOM)) or 1.0
 
     def place(difference: float) -> float:
-        return min(max(ZERO + turned * difference / scale, 0.0), WIDE)
+        return min(max(Strip.ZERO + turned * difference / scale, 0.0), Strip.WIDE)
 
     def between(one: float, other: float) -> tuple[float, float]:
         return min(place(one), place(other)), max(place(one), place(other))

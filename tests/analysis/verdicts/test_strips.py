@@ -21,14 +21,13 @@ def test_zero_is_where_it_is_in_all_rows_and_what_is_claimed_lies_right_of_it(ru
     )
     strip = strips.strip(more)
     assert strips.strip(less) == strip
-    assert strip.holds == (strip.margins[0], strips.WIDE)
-    assert (
-        strips.ZERO <= strip.margins[0] < strip.interval[0] < strip.estimate < strip.interval[1] < strips.WIDE
-    )
-    assert max(strip.seeds) <= strips.WIDE - strips.ROOM + 1e-9
+    assert strip.holds == (strip.margins[0], strips.Strip.WIDE)
+    low, high = strip.interval
+    assert strips.Strip.ZERO <= strip.margins[0] < low < strip.estimate < high < strips.Strip.WIDE
+    assert max(strip.seeds) <= strips.Strip.WIDE - strips.ROOM + 1e-9
     against = strips.strip(replace(more, direction="lower"))
     assert min(against.seeds) >= strips.ROOM - 1e-9
-    assert against.interval[1] < strips.ZERO
+    assert against.interval[1] < strips.Strip.ZERO
 
 
 def test_equality_holds_on_both_sides_and_an_end_without_bound_goes_to_the_edge():
@@ -36,8 +35,8 @@ def test_equality_holds_on_both_sides_and_an_end_without_bound_goes_to_the_edge(
     strip = strips.strip(verdict)
     left, right = strip.margins
     assert strip.holds == (left, right)
-    assert (left + right) / 2 == pytest.approx(strips.ZERO)
-    assert strip.interval[1] == strips.WIDE
+    assert (left + right) / 2 == pytest.approx(strips.Strip.ZERO)
+    assert strip.interval[1] == strips.Strip.WIDE
 
 
 def test_without_differences_there_is_no_strip_and_without_an_interval_no_bar():
@@ -45,7 +44,7 @@ def test_without_differences_there_is_no_strip_and_without_an_interval_no_bar():
     assert strips.strip(replace(verdict, n=0)) is None
     assert strips.strip(replace(verdict, low=float("nan"), high=float("nan"))).interval is None
     nothing = replace(verdict, differences=(0.0,) * 8, estimate=0.0, low=0.0, high=0.0, margin=0.0)
-    assert strips.strip(replace(nothing, smallest_effect=0.0)).estimate == strips.ZERO
+    assert strips.strip(replace(nothing, smallest_effect=0.0)).estimate == strips.Strip.ZERO
 
 
 def test_primary_claims_come_first_and_sanity_checks_apart(run, numbers):
