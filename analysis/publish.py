@@ -45,7 +45,7 @@ from analysis.page.tables import Table
 from analysis.provenance import jobs, registration
 from analysis.provenance.completions import Rollout
 from analysis.results import Results, build, views
-from analysis.training import learning_curves
+from analysis.training import series
 from analysis.verdicts import claims, records, reversals
 from analysis.verdicts.build import build as judge
 from analysis.verdicts.view import tables
@@ -91,7 +91,7 @@ def publish(run: Run, out: Path, report: str) -> None:
     kept = recorded.recorded(run, pd.read_csv(out / NUMBERS, low_memory=False))
     for table in tables(judge(run, kept)):  # by the digits that the record keeps
         table.numbers.to_csv(out / f"{table.name}.csv", index=False)
-    curves = thinned(results.table, learning_curves.drawn())
+    curves = thinned(results.table, series.drawn())
     if len(curves):
         recorded.write(curves, out / CURVES)
     (out / SHOWN).write_text(_samples(results), encoding="utf-8")

@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from analysis import command_line, page
 from analysis.arms import bases
+from analysis.arms import view as arms_view
 from analysis.numbers import means
 from analysis.numbers.run import Run
 from analysis.numbers.table import collect
@@ -28,7 +29,8 @@ from analysis.page.style import FORMATS
 from analysis.page.view import View
 from analysis.provenance import configuration
 from analysis.results import Results, build, views
-from analysis.verdicts import claims_table, summary
+from analysis.training import series
+from analysis.verdicts import claims_table, records, summary
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
 
@@ -126,13 +128,17 @@ def render(
 ) -> str:
     """The page, from its sections and their figures."""
     run, scripts = results.run, [text("tables.js"), text("viewer.js")]
+    head = summary.head(run, results.numbers)
+    pictures = _leading(drawn, head.measure)
     return TEMPLATES.get_template("report.html").render(
         run=run,
-        head=summary.head(run, results.numbers),
+        head=head,
+        headline=records.headline(run.document.found, run.scale) if recorded else "",
         stopped=summary.stopped(run),
         one_base=bases.one_base(run),
         **{name: view.page for name, view in shown.items()},
-        figures=drawn,
+        pictures=pictures,
+        figures={name: [one for one in some if one not in pictures] for name, some in drawn.items()},
         looks=LOOKS,
         commands=configuration.commands(run, report),
         recorded=recorded,
@@ -140,6 +146,16 @@ def render(
         scripts=list(map(Markup, scripts)),
         script_hashes=hashes(scripts),
     )
+
+
+def _leading(drawn: Mapping[str, Sequence[Drawn]], measure: str) -> list[Drawn]:
+    """Return the figures that a page begins with: how the arms learned, and what they came to.
+
+    measure: what arms are compared by.
+    """
+    named = {figure.name: figure for of_section in drawn.values() for figure in of_section}
+    figures = [named.get(series.main(named, measure)), named.get(arms_view.BEFORE_AFTER)]
+    return [figure for figure in figures if figure]
 
 
 def hashes(scripts: Sequence[str]) -> str:

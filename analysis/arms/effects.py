@@ -1,16 +1,19 @@
 """What each arm is worth: against the base recipe, as a rung of a ladder, as what the full recipe loses."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pandas as pd
 from scipy import stats
 
-from analysis.numbers.means import Mean, shown
+from analysis.numbers.means import Mean, average, number, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.page import interval_rows
 from analysis.statistics import intervals
+
+ARROW = "\N{RIGHTWARDS ARROW}"
 
 
 def against_base(
@@ -20,6 +23,21 @@ def against_base(
     metric = f"{task}/{measure}"
     differences = [_difference(run, table, metric, arm, run.arms[0], palette) for arm in run.arms[1:]]
     return sorted(filter(None, differences), key=lambda row: -row.mean)
+
+
+def before_after(
+    run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
+) -> list[interval_rows.Row]:
+    """Every arm's `measure` after training, with what it was before; no rows if there is one checkpoint."""
+    metric, rows = f"{task}/{measure}", []
+    for arm in run.arms if len(run.ends) > 1 else ():
+        before, after = (measured(table, f"{arm}/{checkpoint}", metric) for checkpoint in run.ends)
+        if after.value.notna().any():
+            row = interval_rows.of_levels(arm, after, palette[arm])
+            started = average(before).value
+            text = row.text if math.isnan(started) else f"{number(started, metric)} {ARROW} {row.text}"
+            rows.append(replace(row, seeds=(), before=started, text=text))
+    return rows
 
 
 def ladder(

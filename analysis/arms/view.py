@@ -19,6 +19,8 @@ from analysis.page.palette import colours
 from analysis.page.tables import Cells, Table, cells
 from analysis.page.view import View
 
+BEFORE_AFTER = "before-after"  # the figure's name
+
 
 @dataclass(frozen=True)
 class Page:
@@ -96,6 +98,13 @@ def _compared(run: Run, numbers: pd.DataFrame, task: str, palette: Mapping[str, 
     measure = tasks.measure(numbers, task)
     word = tasks.MEASURES[measure]
     level = f"{word} on {task}"
+    yield interval_rows.plan(
+        BEFORE_AFTER,
+        f"{word.capitalize()} on {task} before and after training",
+        "Ring: the mean before training; diamond: after it, with its interval.",
+        effects.before_after(run, numbers, task, palette, measure),
+        level,
+    )
     yield interval_rows.plan(
         "ladder",
         "The ladder: each arm adds to the one above",

@@ -1,5 +1,7 @@
 """Figures made of rows: a name and a number as text, below them the seeds, their mean and its interval.
 
+A row may also have a ring, at the mean before training.
+
 Forests, ladders and dot plots are such figures. A row is computed first and drawn later.
 """
 
@@ -32,6 +34,7 @@ class Row:
     high: float
     text: str
     colour: str = GREY
+    before: float = math.nan  # the mean before training; nan: none is drawn
 
     @property
     def alt_text(self) -> str:
@@ -83,7 +86,8 @@ def draw(rows: Sequence[Row], label: str, zero: bool = False, joined: bool = Fal
     tall = TALL * len(rows) + 0.62
     figure = Figure(figsize=(WIDTH, tall))
     axis = figure.add_axes(_box(margins(tall, left=0.16, right=0.16, bottom=0.5, top=0.12)))
-    marks = [x for row in rows for x in (*row.seeds, row.mean, row.low, row.high) if not math.isnan(x)]
+    marks = [x for row in rows for x in (*row.seeds, row.mean, row.low, row.high, row.before)]
+    marks = [x for x in marks if not math.isnan(x)]
     marks += [0.0] if zero else []
     room = 0.04 * ((max(marks) - min(marks)) or 1.0)
     axis.set(xlim=(min(marks) - room, max(marks) + room), ylim=(len(rows) - 0.25, -0.75), yticks=[])
@@ -102,6 +106,9 @@ def draw(rows: Sequence[Row], label: str, zero: bool = False, joined: bool = Fal
             0, y - 0.42, row.name, transform=across, fontsize=9.5, weight="bold", va="center", bbox=ground
         )
         axis.text(1, y - 0.42, row.text, transform=across, fontsize=9, ha="right", va="center", bbox=ground)
+        if not math.isnan(row.before):
+            axis.plot([row.before, row.mean], [y, y], "-", color=GREY, lw=0.9)
+            axis.plot(row.before, y, "o", color=GREY, ms=5.5, mfc="white")
         axis.plot(row.seeds, [y] * len(row.seeds), "o", color=row.colour, ms=3.6, alpha=0.45, mew=0)
         if not math.isnan(row.low):
             axis.plot([row.low, row.high], [y, y], color=row.colour, lw=2.2, solid_capstyle="butt")

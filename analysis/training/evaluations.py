@@ -8,7 +8,8 @@ import pandas as pd
 from analysis.numbers.run import Run
 from analysis.numbers.tasks import MEASURES, measure
 from analysis.page.figures import Plan
-from analysis.training.learning_curves import Series, draw
+from analysis.training.learning_curves import draw
+from analysis.training.series import Series
 from encore.recipe.kinds.training import TrainingStage
 
 CAPTION = (

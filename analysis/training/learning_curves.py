@@ -1,7 +1,6 @@
 """Learning curves, one panel an arm: what training logged, by step."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import pandas as pd
@@ -14,6 +13,7 @@ from analysis.numbers.table import POINTS, binned, curves
 from analysis.page.style import panels, powers_of_ten
 from analysis.training.loss_settings import reference_every
 from analysis.training.objectives import stages
+from analysis.training.series import Series
 from encore.recipe.kinds.dpo import DpoStage
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
@@ -23,154 +23,9 @@ from encore.recipe.kinds.stage import Stage
 CAP = "#333333"  # colour of the line at the cap
 
 
-@dataclass(frozen=True)
-class Series:
-    """One figure: the metrics drawn in each panel, as (name, label, line style)."""
-
-    name: str
-    title: str
-    caption: str
-    metrics: tuple[tuple[str, str, str], ...]
-    log: bool = False  # the axis, where any value is above zero
-    older: str = ""  # the metric that runs have from before the first of `metrics` was logged
-
-
-TRAINING = (
-    Series(
-        "accuracy",
-        "Accuracy of training rollouts",
-        "Share of sampled answers that the verifier accepts. It should rise and flatten.",
-        (("accuracy", "", "-"),),
-    ),
-    Series(
-        "length",
-        "Response length in tokens",
-        "Correct (solid) and incorrect (dashed) apart: growth of the incorrect alone is length bias. "
-        "Dotted: the cap on a reply, where it is near.",
-        (("length/correct", "correct", "-"), ("length/incorrect", "incorrect", "--")),
-    ),
-    Series(
-        "reward",
-        "Reward",
-        "What the arm was trained on: compare it with accuracy; reward that rises alone is being gamed.",
-        (("reward", "", "-"),),
-    ),
-    Series(
-        "entropy",
-        "Entropy of the policy, nats per token",
-        "Exploration left: near zero the samples of a group no longer differ and learning stops.",
-        (("entropy", "", "-"),),
-    ),
-    Series(
-        "kl",
-        "KL divergence to the reference policy",
-        "How far the policy has moved from the reference",
-        (("kl", "", "-"),),
-    ),
-    Series(
-        "kl-estimators",
-        "KL divergence to the reference policy, estimated",
-        "From sampled tokens: the log ratio (k1), its square (k2), Schulman's k3; beside the exact one.",
-        (("kl/exact", "exact", "-"), ("kl/k1", "k1", ":"), ("kl/k2", "k2", "-."), ("kl/k3", "k3", "--")),
-    ),
-    Series(
-        "clip",
-        "Share of clipped tokens",
-        "Tokens whose gradient the clip cuts: where there are none (below the axis), it plays no part.",
-        (("clip_fraction", "", "-"),),
-        log=True,
-        older="clip_ratio/region_mean",
-    ),
-    Series(
-        "regret",
-        "Objective of RLHF below its optimum",
-        "What is lacking of E[r] - beta KL, where the optimum is known: it should fall to zero.",
-        (("regret", "", "-"),),
-        log=True,
-    ),
-    Series(
-        "gradient-angle",
-        "Angle between the estimator's mean and the true gradient, degrees",
-        "0: unbiased in direction; 90: of no use. Arms of one objective and rate have the same policies.",
-        (("gradient/angle", "", "-"),),
-    ),
-    Series(
-        "gradient-variance",
-        "Variance of the gradient per string that is drawn",
-        "As many more draws are needed for the same noise. Arms of one objective have the same policies.",
-        (("gradient/variance", "", "-"),),
-        log=True,
-    ),
-    Series(
-        "zero-variance",
-        "Share of groups with zero variance",
-        "Groups whose rewards are all alike teach nothing: here the batch shrinks without saying so.",
-        (("frac_reward_zero_std", "", "-"),),
-    ),
-    Series(
-        "calls",
-        "Calls of a tool",
-        "When the policy learns to call: calls an answer (solid), share of answers that call (dashed), and "
-        "share of calls that are malformed (dotted).",
-        (
-            ("tool/calls", "calls an answer", "-"),
-            ("tool/used", "answers that call", "--"),
-            ("tool/malformed", "malformed calls", ":"),
-        ),
-    ),
-    Series(
-        "habits",
-        "Habits of a search",
-        "Share of training rollouts with each habit: those that pay should come, and the idle one go.",
-        (
-            ("rewards/verification/mean", "verification", "-"),
-            ("rewards/backtracking/mean", "backtracking", "--"),
-            ("rewards/backward_chaining/mean", "backward chaining", "-."),
-            ("rewards/idling/mean", "idling", ":"),
-        ),
-    ),
-)
-PREFERENCES = (
-    Series(
-        "gold-proxy",
-        "Gold and proxy reward of training rollouts",
-        "What the reward model says (dashed) and what is true (solid): apart, the model is being exploited.",
-        (("rewards/gold/mean", "gold", "-"), ("rewards/reward_model/mean", "proxy", "--")),
-    ),
-    Series(
-        "explained-variance",
-        "What the critic explains",
-        "Share of the variance of returns that the critic foresaw; below 0 it is worse than a constant.",
-        (("explained_variance", "", "-"),),
-    ),
-    Series(
-        "value-loss",
-        "Loss of the critic",
-        "Squared error of its values: a critic that starts from the reward model should start low.",
-        (("value_loss", "", "-"),),
-    ),
-    Series(
-        "implicit-reward",
-        "Accuracy of the implicit reward",
-        "Share of training pairs whose chosen reply gained more log-probability than the rejected one.",
-        (("rewards/accuracies", "", "-"),),
-    ),
-    Series(
-        "pair-logps",
-        "Log-probability of chosen and rejected replies",
-        "Both may fall while the margin grows: then neither reply becomes likelier.",
-        (("logps/chosen", "chosen", "-"), ("logps/rejected", "rejected", "--")),
-    ),
-)
-
 MOST_LINES = 80  # of seeds in a figure, beside the means
-MANY_PANELS = 16  # beyond which a curve has an eighth of the points, and none of the first arm's beside it
-
-
-def drawn() -> set[str]:
-    """The metrics that the figures of training are drawn from."""
-    names = {name for series in (*TRAINING, *PREFERENCES) for name, _, _ in series.metrics}
-    return names | {series.older for series in TRAINING if series.older} | {"samples"}
+# Beyond so many, panels are lower, a curve has an eighth of the points, and the first arm is not beside it.
+MANY_PANELS = 16
 
 
 def caps(run: Run) -> dict[str, dict[float, float]]:
@@ -225,9 +80,9 @@ def draw(
     handles = [Line2D([], [], color="#333333", ls=line, lw=1.8, label=label) for label, line in labels]
     if limits:
         handles.append(Line2D([], [], color=CAP, lw=1.0, ls=":", label="cap"))
-    figure, axes = panels(arms, handles=handles)
-    groups = dict(tuple(wanted.groupby(["arm", "metric"])))
     crowded = len(arms) > MANY_PANELS
+    figure, axes = panels(arms, height=1.25 if crowded else 1.75, handles=handles)
+    groups = dict(tuple(wanted.groupby(["arm", "metric"])))
     points = POINTS // 8 if crowded else POINTS
     reference = binned(groups.get((arms[0], names[0])), points)
     for arm in arms:
@@ -269,6 +124,15 @@ def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
             done = {"step": part.step.max(), "samples": part.value[part.metric == "samples"].max()}
             parts.append(part)
     return pd.concat(parts) if parts else logged[:0]
+
+
+def reward_is_accuracy(table: pd.DataFrame) -> bool:
+    """Whether the reward of all curves is their accuracy, so that one figure shows both."""
+    place = ["arm", "node", "seed", "step"]
+    rewards, accuracies = (
+        table[table.metric == name].set_index(place).value.sort_index() for name in ("reward", "accuracy")
+    )
+    return rewards.equals(accuracies)
 
 
 def distance(run: Run) -> str:

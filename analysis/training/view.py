@@ -15,7 +15,7 @@ from analysis.page.figures import Plan
 from analysis.page.palette import colours
 from analysis.page.tables import Cells, Table, cells
 from analysis.page.view import View
-from analysis.training import effort, evaluations, learning_curves, objectives, ratio_histograms
+from analysis.training import effort, evaluations, learning_curves, objectives, ratio_histograms, series
 from encore.recipe.metric_names import REACHED
 
 
@@ -36,17 +36,22 @@ def view(run: Run, table: pd.DataFrame, losses: pd.DataFrame) -> View:
 def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
     palette = colours(run.recipe.arms(run.scale))
     training = learning_curves.of_rl(table)
-    for series in learning_curves.TRAINING:
-        caption = series.caption
-        if series.name == "kl":
+    one_for_both = learning_curves.reward_is_accuracy(training)
+    for curve in series.TRAINING:
+        if one_for_both and curve.name == "reward":
+            continue
+        caption = curve.caption
+        if one_for_both and curve.name == "accuracy":
+            caption += " It is all that is rewarded."
+        if curve.name == "kl":
             caption += learning_curves.distance(run) + learning_curves.reference(run)
-        limits = learning_curves.caps(run) if series.name == "length" else {}
-        draw = partial(learning_curves.draw, training, series, palette, limits)
-        yield Plan(series.name, series.title, caption, draw)
-    for series in learning_curves.PREFERENCES:
-        logged = learning_curves.of_rl(table, series.metrics[0][0])
-        draw = partial(learning_curves.draw, logged, series, palette)
-        yield Plan(series.name, series.title, series.caption, draw)
+        limits = learning_curves.caps(run) if curve.name == "length" else {}
+        draw = partial(learning_curves.draw, training, curve, palette, limits)
+        yield Plan(curve.name, curve.title, caption, draw)
+    for curve in series.PREFERENCES:
+        logged = learning_curves.of_rl(table, curve.metrics[0][0])
+        draw = partial(learning_curves.draw, logged, curve, palette)
+        yield Plan(curve.name, curve.title, curve.caption, draw)
     yield from evaluations.plans(run, table, palette)
     yield Plan(
         "entropy-accuracy",

@@ -55,6 +55,14 @@ def level(chance: float) -> str:
     return DASH if math.isnan(chance) else f"{100 * chance:.1f}%"
 
 
+MEANINGS = {  # of each word of claims.VERDICTS, for a reader
+    "shown": "the interval lies wholly where the claim holds",
+    "shown, smaller": "the direction is shown, and so is a size below what was claimed or what would matter",
+    "equivalent": "no direction is shown, and both ends of the interval are nearer to zero than what matters",
+    "reversed": "the effect goes the other way, however small; of equality: it is above the margin",
+    "open": "none of these: more seeds could decide it",
+    "not tested": "there are no numbers for it, or what it presupposes did not happen",
+}
 LOOK_NUMBERS = ("n", "estimate", "low", "high", "level")
 
 

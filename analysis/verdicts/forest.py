@@ -32,11 +32,11 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
     axes = figure.subplots(len(tested), 1, squeeze=False, gridspec_kw=around).ravel()
     for v, axis in zip(tested, axes, strict=True):
         colour = VERDICT_COLOURS[v.word]
-        edges = [-v.margin, v.margin] if v.direction == "equal" else [v.margin * _sign(v.direction)]
+        edges = margins_of(v)
         marks = [*v.differences, *edges, 0.0, *filter(math.isfinite, (v.low, v.high))]
         room = 0.08 * ((max(marks) - min(marks)) or 1.0)
         left, right = min(marks) - room, max(marks) + room
-        holds = {"higher": (edges[0], right), "lower": (left, edges[0])}.get(v.direction, tuple(edges[:2]))
+        holds = {"higher": (edges[0], right), "lower": (left, edges[0])}.get(v.direction, edges)
         axis.axvspan(*holds, color="#dcefe4", lw=0)
         for edge in edges:
             axis.axvline(edge, color="#00704a", lw=1, ls=":")
@@ -62,5 +62,8 @@ def alt_text(verdicts: Sequence[Verdict]) -> str:
     return "; ".join(f"{v.id} {shown(v.difference, v.metric)}, {v.word}" for v in verdicts if v.n)
 
 
-def _sign(direction: str) -> float:
-    return 1.0 if direction == "higher" else -1.0
+def margins_of(verdict: Verdict) -> tuple[float, ...]:
+    """Return the differences beyond which, or for equality between which, a claim holds."""
+    if verdict.direction == "equal":
+        return -verdict.margin, verdict.margin
+    return (verdict.margin if verdict.direction == "higher" else -verdict.margin,)

@@ -40,6 +40,7 @@ changed what decides a claim, in the history of the recipe, and the first run of
 """
 EARLIER = "Of an earlier world: the recipe asks anew, on fresh seeds, and has no record of that yet."
 FOREST = "forest.png"
+BETWEEN_SENTENCES = re.compile(r"(?<=\.)(?<!\bDr\.)\s+(?=[A-Z])")
 COLUMNS = ("recipe", "paper", "what it shows", "verdicts", "judged at", "record")
 TAIL = """
 Beside the records: [what each method cost here](methods.md), needed and gained; [what guides
@@ -158,8 +159,20 @@ def judged_at(verdicts: Sequence[claims.Verdict]) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """Up to the first full stop after a word (not `Dr.`) and before a capital."""
-    return re.split(r"(?<=[^\s.]{3}\.)\s+(?=[A-Z])", text.strip())[0]
+    """Up to the first full stop (not of `Dr.`) before a capital."""
+    return BETWEEN_SENTENCES.split(text.strip())[0]
+
+
+def headline(found: str, scale: str) -> str:
+    """Return the first sentence of a recipe's `found` that is of a scale; an empty text if none is.
+
+    A sentence that begins with `At scale small` is of that scale. All others are of scale cpu.
+    """
+    for sentence in BETWEEN_SENTENCES.split(found.strip()):
+        named = re.match(r"At scale (\w+)", sentence)
+        if (named[1] if named else "cpu") == scale:
+            return sentence
+    return ""
 
 
 def seeds(runs: pd.DataFrame) -> int:

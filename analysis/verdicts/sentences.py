@@ -1,6 +1,6 @@
 """What came out, in a few sentences that are made from the numbers.
 
-They stand under the page's title. Differences are paired by seed; one arm is said to end above another only
+Differences are paired by seed; one arm is said to end above another only
 where the interval of the difference excludes zero.
 """
 
@@ -28,15 +28,11 @@ DRIFT = {
 }
 
 
-def sentences(run: Run, numbers: pd.DataFrame, health: pd.DataFrame, collapses: pd.DataFrame) -> list[str]:
-    """What the other arms did, what the base does untrained, what chance rewards, what broke.
-
-    numbers: final ones; health: provenance.health.worst(); collapses: verdicts.collapse.rates().
-    """
+def sentences(run: Run, numbers: pd.DataFrame) -> list[str]:
+    """What the other arms did, what the base does untrained, what chance rewards, by the final numbers."""
     task = tasks.headline(run)
     said = [_others(run, numbers, task), _untrained(run, numbers, task)] if task else []
-    said += [_by_chance(run, numbers), _broken(run, health, collapses)]
-    return [text for text in said if text]
+    return [text for text in (*said, _by_chance(run, numbers)) if text]
 
 
 def _others(run: Run, numbers: pd.DataFrame, task: str) -> str:
@@ -163,8 +159,22 @@ def _mean(numbers: pd.DataFrame, at: str | None, metric: str) -> Mean:
     return average(measured(numbers, at or "", metric))
 
 
-def _broken(run: Run, health: pd.DataFrame, collapses: pd.DataFrame) -> str:
-    """Which arms collapsed, and what the health checks say of them and of the others."""
+def notice(health: pd.DataFrame, collapses: pd.DataFrame) -> str:
+    """Return how many runs of which arms collapsed, and of how many arms health checks warn; else empty.
+
+    health: provenance.health.worst(); collapses: verdicts.collapse.rates().
+    """
+    fallen = collapses[collapses.collapsed > 0]
+    parts = [f"{row.arm} collapsed in {row.collapsed} of {row.runs} runs" for row in fallen.itertuples()]
+    warned = health.arm[(health.state != "ok") & ~health.arm.isin(fallen.arm)].nunique()
+    if warned:
+        checks, more = ("health checks", "other ") if parts else ("Health checks", "")
+        parts.append(f"{checks} warn of {warned} {more}arm{'s' * (warned != 1)}")
+    return f"{'; '.join(parts)}." if parts else ""
+
+
+def broken(run: Run, health: pd.DataFrame, collapses: pd.DataFrame) -> str:
+    """Which arms collapsed, and what the health checks say of them and of the others; as notice()."""
     failed = health[health.state != "ok"]
     fallen = collapses[collapses.collapsed > 0]
     parts = []

@@ -11,7 +11,17 @@ from analysis.numbers.run import Run
 from analysis.page.figures import Plan
 from analysis.page.tables import Cells, Table, cells
 from analysis.page.view import View
-from analysis.verdicts import claims, claims_table, collapse, forest, reversals, sentences, summary, whose
+from analysis.verdicts import (
+    claims,
+    claims_table,
+    collapse,
+    forest,
+    reversals,
+    sentences,
+    strips,
+    summary,
+    whose,
+)
 from analysis.verdicts.build import Verdicts
 from analysis.verdicts.claims import Verdict
 from encore.recipe.claims import Claim
@@ -22,7 +32,11 @@ class Page:
     """The values that the template of verdicts shows."""
 
     said: list[str]  # what came out, in sentences
-    verdicts: list[Verdict]  # of the run's scale
+    notice: str  # what collapsed, and how many arms health checks warn of; empty if nothing broke
+    broken: str  # the same in full
+    groups: Mapping[str, list[Verdict]]  # of the run's scale, by what the claims are
+    strips: Mapping[str, strips.Strip | None]  # by the ids of claims
+    meanings: Mapping[str, str]  # of the words of verdicts
     elsewhere: list[Verdict]  # claims of other scales
     stated: Mapping[str, Claim]  # the recipe's claims by their ids
     causes: Mapping[str, str]  # id of a claim that came out reversed -> what in our world may cause it
@@ -30,7 +44,6 @@ class Page:
     others: dict[str, int]  # the same of other papers
     of_ours: dict[str, int]  # the same of claims that no paper makes
     sanity: str  # how many sanity checks of the code hold, of how many
-    tally: dict[str, int]  # of all but the sanity checks
     scope: str  # what intervals cannot say
     looks: Cells
     gates: Cells
@@ -50,8 +63,12 @@ def view(
     groups = whose.of_recipe(run.recipe, here)
     theirs, ours = _split(published)
     page = Page(
-        said=sentences.sentences(run, numbers, health, found.collapses),
-        verdicts=here,
+        said=sentences.sentences(run, numbers),
+        notice=sentences.notice(health, found.collapses),
+        broken=sentences.broken(run, health, found.collapses),
+        groups=strips.grouped(here, run.document.claims),
+        strips={verdict.id: strips.strip(verdict) for verdict in here},
+        meanings=claims_table.MEANINGS,
         elsewhere=[verdict for verdict in found.last if verdict not in here],
         stated=run.document.claims,
         causes=reversals.causes(run.recipe, here),
@@ -59,7 +76,6 @@ def view(
         others=claims.tally(groups.others),
         of_ours=claims.tally(groups.ours),
         sanity=whose.passed(groups.sanity),
-        tally=claims.tally(groups.findings),
         scope=uncertainty.scope(run),
         looks=looks.cells,
         gates=gates.cells,

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import toy_ladder
 import toy_preferences
-from toy_run import ARMS, load_all, make
+from toy_run import ARMS, draw_only, load_all, make
 
 from analysis import report
 from analysis.numbers.run import Run
@@ -129,3 +129,38 @@ def browser():
             pytest.skip(reason)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def page(run, tmp_path_factory) -> Path:
+    """The report of three arms, one of them with failed health checks, and a few of the figures."""
+    some = Run(run.graph, run.name, run.scale, (*ARMS[:2], "no-cot-base"), run.seeds, run.root)
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only({"forest", "accuracy", "before-after", "ladder", "length", "kl", "pass-at-k"}, patch)
+        report.command(some, path, "report")
+    return path
+
+
+@pytest.fixture
+def visit(browser, page):
+    """Open the report at a width; on leaving, fail on console errors and on requests to elsewhere."""
+    troubles: list[str] = []
+    tabs = []
+
+    def open_at(width: int):
+        tab = browser.new_page(viewport={"width": width, "height": 800})
+        tab.on("console", lambda message: troubles.append(f"console: {message.text}"))
+        tab.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+        tab.on("request", lambda request: troubles.extend(outside(request.url)))
+        tab.goto(page.as_uri())
+        tabs.append(tab)
+        return tab
+
+    def outside(url: str) -> list[str]:
+        return [] if url.startswith("data:") or url == page.as_uri() else [url]
+
+    yield open_at
+    for tab in tabs:
+        tab.close()
+    assert troubles == []

@@ -19,17 +19,6 @@ from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
 
 
-@pytest.fixture(scope="module")
-def page(run, tmp_path_factory) -> Path:
-    """The report of three arms, one of them with failed health checks, and a few of the figures."""
-    some = Run(run.graph, run.name, run.scale, (*ARMS[:2], "no-cot-base"), run.seeds, run.root)
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    with pytest.MonkeyPatch.context() as patch:
-        draw_only({"forest", "ladder", "length", "kl", "pass-at-k"}, patch)
-        report.command(some, path, "report")
-    return path
-
-
 @pytest.mark.slow
 def test_a_page_is_written_without_torch_which_takes_seconds_to_import():
     code = "import sys, analysis.report; print({'torch', 'transformers'} & set(sys.modules))"
@@ -119,30 +108,6 @@ def test_one_checkpoint_or_none_has_a_page(run, tmp_path, monkeypatch):
     none = Run(Graph(recipes), "tiny_lm", "cpu", ("base-recipe",), (0,), run.root)
     report.write(build(none, collect(none)), tmp_path / "none.html")
     assert "This recipe states no claims." in (tmp_path / "none.html").read_text()
-
-
-@pytest.fixture
-def visit(browser, page):
-    """Open the report at a width; on leaving, fail on console errors and on requests to elsewhere."""
-    troubles: list[str] = []
-    tabs = []
-
-    def open_at(width: int):
-        tab = browser.new_page(viewport={"width": width, "height": 800})
-        tab.on("console", lambda message: troubles.append(f"console: {message.text}"))
-        tab.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        tab.on("request", lambda request: troubles.extend(outside(request.url)))
-        tab.goto(page.as_uri())
-        tabs.append(tab)
-        return tab
-
-    def outside(url: str) -> list[str]:
-        return [] if url.startswith("data:") or url == page.as_uri() else [url]
-
-    yield open_at
-    for tab in tabs:
-        tab.close()
-    assert troubles == []
 
 
 @pytest.mark.parametrize("width", [360, 768, 1200])

@@ -38,6 +38,20 @@ def test_arms_stand_by_what_they_gain_on_the_base_recipe(run, numbers, palette, 
         assert row.colour == palette[row.name]
 
 
+def test_every_arm_has_what_it_was_before_and_what_it_is_after(run, numbers, palette, after):
+    rows = effects.before_after(run, numbers, TASK, palette)
+    assert [row.name for row in rows] == list(ARMS)
+    for row in rows:
+        assert row.mean == pytest.approx(np.mean(after[row.name]))
+        before = 0.02 if row.name == "no-cot-base" else 0.19
+        assert row.before == pytest.approx(before)
+        assert row.text.startswith(f"{before:.3f} \N{RIGHTWARDS ARROW} {row.mean:.3f} [")
+    gone = numbers[(numbers.node != "before") | (numbers.arm != "random")]
+    (row,) = (row for row in effects.before_after(run, gone, TASK, palette) if row.name == "random")
+    assert np.isnan(row.before)
+    assert row.text.startswith(f"{row.mean:.3f} [")
+
+
 def test_a_ladder_keeps_its_order_and_tells_each_step(run, numbers, palette, after):
     shown = effects.ladder(run, numbers, TASK, palette)
     assert [row.name for row in shown] == list(run.document.ladder)

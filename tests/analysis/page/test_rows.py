@@ -1,5 +1,7 @@
 """Figures with one row a thing."""
 
+from dataclasses import replace
+
 import pytest
 
 from analysis.page import interval_rows
@@ -25,5 +27,14 @@ def test_rows_are_drawn_from_top_to_bottom_with_their_numbers():
     assert axis.yaxis_inverted()
     assert "+0.200 [+0.100, +0.300]" in words
     assert f"{interval_rows.MINUS}0.200" in words
+    assert not [line for line in axis.lines if line.get_markerfacecolor() == "white"]
     drawn = [line.get_xdata().tolist() for line in axis.lines if line.get_marker() == "D"]
     assert drawn == [[pytest.approx(0.2)], [pytest.approx(-0.2)]]
+
+
+def test_a_ring_marks_what_was_before():
+    row = replace(interval_rows.of_differences("arm", [0.4, 0.6], "#111111"), before=-0.5)
+    (axis,) = interval_rows.draw([row], "d").axes
+    (ring,) = (line for line in axis.lines if line.get_markerfacecolor() == "white")
+    assert ring.get_xdata() == [-0.5]
+    assert axis.get_xlim()[0] < -0.5

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from toy_run import changed
 
-from analysis.training import learning_curves
+from analysis.training import learning_curves, series
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,33 @@ def test_seeds_have_lines_of_their_own_up_to_a_number_of_lines(seeds, lines):
     """Beyond it the range says the same, and a page stays small."""
     rows = [("a", "grpo", s, step, "reward", s / 9) for s in range(seeds) for step in range(1, 30)]
     table = pd.DataFrame(rows, columns=["arm", "node", "seed", "step", "metric", "value"])
-    series = next(series for series in learning_curves.TRAINING if series.metrics[0][0] == "reward")
-    figure = learning_curves.draw(table, series, {"a": "#000000"})
+    reward = next(curve for curve in series.TRAINING if curve.metrics[0][0] == "reward")
+    figure = learning_curves.draw(table, reward, {"a": "#000000"})
     axis = figure.axes[0]
     assert len(axis.lines) == lines + 1  # and the mean
+
+
+@pytest.mark.parametrize(("reward", "alike"), [([0.1, 0.2], True), ([0.1, 1.2], False), ([0.1], False)])
+def test_a_reward_that_is_the_accuracy_is_drawn_once(reward, alike):
+    rows = [
+        ("a", "grpo", 0, step, metric, value)
+        for metric, values in (("accuracy", [0.1, 0.2]), ("reward", reward))
+        for step, value in enumerate(values)
+    ]
+    table = pd.DataFrame(rows, columns=["arm", "node", "seed", "step", "metric", "value"])
+    assert learning_curves.reward_is_accuracy(table) == alike
+    assert learning_curves.reward_is_accuracy(table[::-1]) == alike
+
+
+@pytest.mark.parametrize(
+    ("measure", "names", "name"),
+    [
+        ("accuracy", ("kl", "gold-proxy", "accuracy"), "accuracy"),
+        ("gold", ("accuracy", "gold-proxy"), "gold-proxy"),
+        ("gold", ("accuracy", "kl"), "accuracy"),
+        ("accuracy", ("reward", "regret"), "regret"),
+        ("accuracy", ("kl",), ""),
+    ],
+)
+def test_the_page_begins_with_the_curve_of_what_arms_are_compared_by(measure, names, name):
+    assert series.main(names, measure) == name

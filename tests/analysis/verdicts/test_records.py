@@ -38,12 +38,21 @@ def test_the_committed_readme_is_what_the_records_say():
             "Dr. GRPO gains 0.5 of 1.5 tokens; no more. Not more.",
             "Dr. GRPO gains 0.5 of 1.5 tokens; no more.",
         ),
+        ("It ends at 0.68. Of eight", "It ends at 0.68."),
         ("No full stop", "No full stop"),
         ("", ""),
     ],
 )
 def test_the_first_sentence_ends_where_another_begins(text, first):
     assert records.first_sentence(text) == first
+
+
+@pytest.mark.parametrize(
+    ("scale", "headline"), [("cpu", "It learns."), ("small", "At scale small it does not."), ("paper", "")]
+)
+def test_the_headline_is_the_first_sentence_on_the_scale(scale, headline):
+    found = "It learns. Another thing. At scale small it does not. At scale small nothing else."
+    assert records.headline(found, scale) == headline
 
 
 def test_a_stage_of_another_recipe_adds_no_seed():

@@ -7,13 +7,10 @@ from analysis.numbers import in_words
 from analysis.numbers.run import Run
 from analysis.provenance import health
 from analysis.verdicts import collapse
-from analysis.verdicts.sentences import sentences
+from analysis.verdicts.sentences import broken, notice, sentences
 from encore.recipe.graph import Graph
 from encore.recipe.load import load_all
 from encore.recipe.task import DataSet, Task, WorldTask
-
-NONE = pd.DataFrame(columns=["state", "check", "stage", "arm", "message"])
-RATES = pd.DataFrame(columns=["arm", "runs", "collapsed"])
 
 
 def moved(numbers: pd.DataFrame, arm: str, node: str, metric: str, **to: float) -> pd.DataFrame:
@@ -24,7 +21,7 @@ def moved(numbers: pd.DataFrame, arm: str, node: str, metric: str, **to: float) 
 
 
 def test_other_arms_end_above_below_or_cannot_be_told_apart(run, numbers):
-    others = sentences(run, numbers, NONE, RATES)[0]
+    others = sentences(run, numbers)[0]
     assert others.startswith("Against base-recipe, by 3 seeds: ")
     below, alike = others.removesuffix(".").partition(": ")[2].split("; ")
     assert below.endswith(" end below it")
@@ -32,15 +29,15 @@ def test_other_arms_end_above_below_or_cannot_be_told_apart(run, numbers):
         assert arm in below
     assert alike == "longer-cap (0.800) cannot be told from it"
     higher = moved(numbers, "longer-cap", "after", "heldout/accuracy", value=0.95)
-    assert ": longer-cap (0.950) ends above it; " in sentences(run, higher, NONE, RATES)[0]
+    assert ": longer-cap (0.950) ends above it; " in sentences(run, higher)[0]
 
 
 def test_the_untrained_base_is_asked_its_best_way_and_votes(run, numbers):
-    text = next(s for s in sentences(run, numbers, NONE, RATES) if s.startswith("Untrained"))
+    text = next(s for s in sentences(run, numbers) if s.startswith("Untrained"))
     assert text.startswith("Untrained, the base answers 0.190 [0.190, 0.190] right")
     votes = max((m for m in numbers.metric if m.startswith("heldout/maj@")), key=lambda m: int(m[12:]))
     strong = moved(numbers, "base-recipe", "before", votes, value=0.97)
-    text = next(s for s in sentences(run, strong, NONE, RATES) if s.startswith("Untrained"))
+    text = next(s for s in sentences(run, strong) if s.startswith("Untrained"))
     assert f"0.970 [0.970, 0.970] when {votes[12:]} samples vote: more than a single sample of" in text
 
 
@@ -51,7 +48,7 @@ def test_an_arm_paid_by_chance_explains_itself(run, numbers):
     drift = [place | {"arm": arm, "source": arm, "value": value} for arm, value in entropies]
     rest = numbers[numbers.metric != "last_fifth/entropy"]
     moving = pd.concat([rest, pd.DataFrame(drift)], ignore_index=True)
-    said = [s for s in sentences(run, moving, NONE, RATES) if "paid by chance" in s]
+    said = [s for s in sentences(run, moving) if "paid by chance" in s]
     assert len(said) == 1
     assert "entropy in nats a token 0.51 (base-recipe: 0.04)" in said[0]
     assert said[0].startswith("random is paid by chance and for format, right or wrong: ")
@@ -68,16 +65,16 @@ def test_what_broke_is_said_with_the_check_that_knows_why(run, numbers):
             "message": ["entropy fell to 0.001", "47% are cut", ""],
         }
     )
-    last = sentences(run, numbers, checks, rates)[-1]
-    assert last == (
+    assert notice(checks, rates) == "random collapsed in 2 of 3 runs; health checks warn of 1 other arm."
+    assert notice(checks, rates[1:]) == "Health checks warn of 2 arms."
+    assert broken(run, checks, rates) == (
         "random collapsed in 2 of 3 runs (entropy fell to 0.001); "
         "health checks warn of truncation in no-format (47% are cut)."
     )
-    assert sentences(run, numbers, checks[2:], rates[1:])[-1] == (
-        "No run collapsed, and no health check warns."
-    )
-    real = sentences(run, numbers, health.worst(health.checks(run)), collapse.rates(run, numbers))
-    assert "most groups teach nothing" in real[-1]
+    assert notice(checks[2:], rates[1:]) == ""
+    assert broken(run, checks[2:], rates[1:]) == "No run collapsed, and no health check warns."
+    real = broken(run, health.worst(health.checks(run)), collapse.rates(run, numbers))
+    assert "most groups teach nothing" in real
 
 
 @pytest.mark.parametrize(

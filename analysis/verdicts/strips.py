@@ -1,0 +1,68 @@
+"""The forest of verdicts as rows of the page: a strip for each claim, and the claims by their standing.
+
+All strips have zero at one place, and what is as claimed on its right: where less is claimed, the axis is
+turned. Claims have different units, so each strip has a scale of its own.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from analysis.verdicts.claims import Verdict
+from analysis.verdicts.forest import margins_of
+from encore.recipe.claims import Claim
+
+ROOM = 6.0  # what stays free at each end of a strip
+GROUPS = ("Primary claims", "Secondary claims", "Sanity checks of the code (no findings)")
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Where the marks of a claim lie, from 0 at the left end of its strip to WIDE at the right."""
+
+    WIDE: ClassVar[float] = 240.0
+    ZERO: ClassVar[float] = 80.0  # where no difference is
+
+    holds: tuple[float, float]  # where the claim holds
+    small: tuple[float, float]  # where a difference is too small to matter
+    margins: tuple[float, ...]
+    interval: tuple[float, float] | None  # that decides; None: there is none
+    estimate: float
+    seeds: tuple[float, ...]
+
+
+def strip(verdict: Verdict) -> Strip | None:
+    """Return the strip of a claim; None if it was not tested."""
+    if not verdict.n:
+        return None
+    turned = -1.0 if verdict.direction == "lower" else 1.0
+    margins, small = margins_of(verdict), verdict.smallest_effect
+    ends = [verdict.low, verdict.high]
+    marks = [turned * mark for mark in (*verdict.differences, verdict.estimate, *margins, *ends)]
+    marks = [mark for mark in (*marks, -small, small) if math.isfinite(mark)]
+    scale = max(max(marks) / (Strip.WIDE - Strip.ZERO - ROOM), -min(marks) / (Strip.ZERO - ROOM)) or 1.0
+
+    def place(difference: float) -> float:
+        return min(max(Strip.ZERO + turned * difference / scale, 0.0), Strip.WIDE)
+
+    def between(one: float, other: float) -> tuple[float, float]:
+        return min(place(one), place(other)), max(place(one), place(other))
+
+    return Strip(
+        holds=between(margins[0], margins[1] if len(margins) > 1 else turned * math.inf),
+        small=between(-small, small),
+        margins=tuple(map(place, margins)),
+        interval=None if math.isnan(verdict.low) else between(*ends),
+        estimate=place(verdict.estimate),
+        seeds=tuple(map(place, verdict.differences)),
+    )
+
+
+def grouped(verdicts: Iterable[Verdict], stated: Mapping[str, Claim]) -> dict[str, list[Verdict]]:
+    """Return the verdicts by what their claims are, without empty groups; stated: claims by their ids."""
+    groups: dict[str, list[Verdict]] = {name: [] for name in GROUPS}
+    for verdict in verdicts:
+        sanity, primary = stated[verdict.id].kind == "sanity", verdict.family == "primary"
+        groups[GROUPS[2 if sanity else 0 if primary else 1]].append(verdict)
+    return {name: group for name, group in groups.items() if group}

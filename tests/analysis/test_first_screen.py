@@ -1,0 +1,46 @@
+"""The first screen of a page, in headless Chromium: pictures, and the claims as a forest of rows."""
+
+from analysis.verdicts.claims_table import MEANINGS
+
+
+def test_the_first_screen_is_pictures_and_the_claims_come_before_any_table(visit):
+    tab = visit(1400)
+    tab.set_viewport_size({"width": 1400, "height": 900})
+    curves, change = (
+        tab.locator(f"#figure-{name} img").bounding_box() for name in ("accuracy", "before-after")
+    )
+    claims = tab.locator("#forest").bounding_box()
+    assert curves["y"] < 600
+    assert claims["y"] < 600
+    assert claims["x"] > curves["x"] + curves["width"]  # beside each other
+    assert change["y"] > curves["y"] + curves["height"]
+    order = "[...document.querySelectorAll('h1, .lead, figure, #forest, #completions, table')]"
+    names = tab.evaluate(f"{order}.map(e => e.id || e.className || e.tagName)")
+    first = ["H1", "lead", "figure-accuracy", "figure-before-after", "forest", "completions"]
+    assert names[: len(first)] == first
+    assert names.count("figure-accuracy") == 1  # not in the section on training too
+    tab.set_viewport_size({"width": 390, "height": 900})
+    curves, claims = (tab.locator(name).bounding_box() for name in ("#figure-accuracy", "#forest"))
+    assert claims["y"] > curves["y"] + curves["height"]  # below each other
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_a_claim_says_its_word_and_unfolds_what_decides_it(visit):
+    tab = visit(1200)
+    claim = tab.locator("#claim-rl-lifts-accuracy")
+    badge = claim.locator(".badge")
+    assert badge.inner_text() == "open"
+    assert badge.get_attribute("title") == MEANINGS["open"]
+    for word, meaning in MEANINGS.items():
+        assert f"{word}: {meaning}" in tab.locator("#verdicts").inner_text()  # for print and for touch
+    decides = claim.locator("dl")
+    assert decides.is_hidden()
+    claim.locator("summary").click()
+    assert {"Asked", "Compared", "Detectable", "Seeds"} <= set(decides.locator("dt").all_inner_texts())
+    claim.locator("summary").press("Enter")
+    assert decides.is_hidden()
+    tab.emulate_media(media="print")
+    assert decides.is_visible()
+    untested = tab.locator("#claim-random-reward-does-not-help")
+    assert untested.locator("svg").count() == 0
+    assert "not tested" in untested.inner_text()
