@@ -110,7 +110,7 @@ def of_report(report: Path, recipe: Recipe, scale: str) -> Entry:
         scale=scale,
         title=_title(recipe),
         href=f"../{recipe.name}/{scale}/report.html",
-        shows=records.first_sentence(recipe.document.found) if scale == "cpu" else "",
+        shows=records.headline(recipe.document.found, scale),
         judged=records.judged_at(summary.stated(recipe, scale, claims.read(judged))),
         lines=list(scoreboard.of_claims(recipe, scale, judged)),
     )

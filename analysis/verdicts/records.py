@@ -16,7 +16,7 @@ from encore.recipe.looks import LOOKS
 
 TITLE = "# Published records\n\n"
 HEAD = """What came of each recipe that was run for the record. Written by `python -m analysis.publish`, never
-by hand. As a site that opens without a server: [`index.html`](index.html), every claim to sort and filter,
+by hand. As a site that opens without a server: [`index.html`](index.html), every claim to see and filter,
 and a page for each record, made from the record by `snakemake --cores gallery`.
 
 Claims are judged at 8, 16 and 32 seeds; seeds on which dials had been chosen are left out (`dials.csv`). All
@@ -145,7 +145,7 @@ def told(record: Path, graph: Graph) -> tuple[str, str, str]:
     recipe, verdicts = graph.recipes[name], claims.read(record / "claims.csv")
     if of_earlier_world(record, graph):
         return EARLIER, whose.counts(verdicts), judged_at(verdicts)
-    shows = first_sentence(recipe.document.found)
+    shows = headline(recipe.document.found, scale)
     return shows, whose.of_recipe(recipe, summary.stated(recipe, scale, verdicts)).told(), judged_at(verdicts)
 
 
@@ -156,11 +156,6 @@ def judged_at(verdicts: Sequence[claims.Verdict]) -> str:
     seeds = verdicts[0].asked
     passed = [look for look in LOOKS if look <= seeds]
     return f"look {len(passed)} ({seeds} seeds)" if passed else f"{seeds} of {LOOKS[0]} seeds: no look yet"
-
-
-def first_sentence(text: str) -> str:
-    """Up to the first full stop (not of `Dr.`) before a capital."""
-    return BETWEEN_SENTENCES.split(text.strip())[0]
 
 
 def headline(found: str, scale: str) -> str:

@@ -44,7 +44,7 @@ def test_the_committed_readme_is_what_the_records_say():
     ],
 )
 def test_the_first_sentence_ends_where_another_begins(text, first):
-    assert records.first_sentence(text) == first
+    assert records.headline(text, "cpu") == first
 
 
 @pytest.mark.parametrize(
