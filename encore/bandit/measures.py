@@ -121,7 +121,7 @@ def drift(bandit: Bandit, policy: Tensor, old: Tensor) -> float:
 def angle(a: Tensor, b: Tensor) -> float:
     """Return the angle between two vectors in degrees, exact for small angles too.
 
-    NaN if a vector is zero.
+    The result is NaN if a vector is zero.
     """
     if min(a.norm(), b.norm()) < NOTHING:
         return math.nan

@@ -81,7 +81,7 @@ class Chat:
     def _reply(self, prompt: str, conversation: Sequence[Message]) -> str | None:
         """Return the last turn as the template writes it.
 
-        Or unchanged, if the template leaves a part of it out.
+        The turn is unchanged if the template leaves a part of it out.
         """
         content = conversation[-1]["content"]
         written = self._render(conversation, reply=False)

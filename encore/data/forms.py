@@ -21,7 +21,7 @@ from encore.worlds.answers import begun
 from encore.worlds.text import prompt
 
 NUMBER = "number"  # column with the number by which a world finds a problem again; few worlds have it
-PREFILL = "prefill"  # column with the beginning of the answer that the prompt has, if the form begins answers
+PREFILL = "prefill"  # column with the beginning of the answer at the end of the prompt, if the form has one
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Prompter:
     ends: tuple[int, ...] = ()  # tokens that end a reply, beside the policy's own ends
 
     def put(self, question: str, begun: str) -> str:
-        """Return a question's prompt, with the beginning of the reply that its problem has.
+        """Return a question's prompt, which ends with `begun`, the problem's beginning of the reply.
 
         Raises UserError if the form also begins the reply.
         """

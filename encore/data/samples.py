@@ -21,7 +21,7 @@ class Sample(TypedDict):
     completions: list[str]
     tokens: list[int]  # for each completion, the end-of-sequence token included
     truncated: list[bool]  # for each completion: whether it was cut before its end-of-sequence token
-    prefill: NotRequired[str]  # the beginning of the completions that the prompt has
+    prefill: NotRequired[str]  # beginning of the completions, at the end of the prompt
     number: NotRequired[int]  # the number by which the world finds the problem again
 
 

@@ -35,7 +35,7 @@ class Labels:
 
 
 def rewarded(rows: Sequence[Sample], reward: Callable[[Problem, str], float]) -> Scores:
-    """Return a world's reward of each completion, with the beginning that its prompt has."""
+    """Return a world's reward of each completion, joined to the prefill at the end of its prompt."""
     scores = []
     for row in rows:
         problem = samples.problem(row)

@@ -86,7 +86,7 @@ class Measures:
             self.add(f"completions/{kind}_{name}", value.item())
 
     def rewards(self, scores: Scores, told: dict[str, float]) -> None:
-        """Add the rewards of a round, and the metrics that reward functions have `told`."""
+        """Add the rewards of a round, and the metrics that reward functions have logged."""
         args = self.trainer.args
         for name, rewards in zip(scores.names, scores.rewards.T, strict=True):
             self.add(f"rewards/{name}/mean", rewards.nanmean().item())

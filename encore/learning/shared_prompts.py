@@ -97,8 +97,8 @@ def logps(
 ) -> tuple[Tensor, Tensor | None]:
     """Return log-probabilities and entropies of completions, each (B, T) in nats, 0 at padding.
 
-    `rows` is the most completions at a time, or the completions of one prompt if there are more; None if
-    memory has room for all. Raises UserError if the model's attention takes no mask of pairs of tokens.
+    At most `rows` completions run at a time, but always all completions of a prompt; with None all run at
+    once. Raises UserError if the model's attention takes no mask of pairs of tokens.
     """
     kind = model.config._attn_implementation
     if kind not in MASKS:

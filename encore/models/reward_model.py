@@ -128,10 +128,7 @@ class RewardModel:
 
 
 def aggregated(rewards: torch.Tensor, aggregate: str) -> torch.Tensor:
-    """Return the mean over members, or their minimum (`worst`; Coste et al. 2023, §3.2): (batch,).
-
-    `rewards`: (members, batch).
-    """
+    """Return the mean, or minimum (`worst`; Coste et al. 2023, §3.2): (members, batch) -> (batch,)."""
     return rewards.mean(dim=0) if aggregate == "mean" else rewards.min(dim=0).values
 
 
@@ -157,10 +154,7 @@ def at_last_token(model: Any, input_ids: torch.Tensor, last: torch.Tensor) -> to
 
 
 def at_every_token(model: Any, input_ids: torch.Tensor) -> torch.Tensor:
-    """Return scores (rows, time) of `input_ids` (rows, time), padded on the right.
-
-    Ignore those at padding.
-    """
+    """Return scores (rows, time) of `input_ids` (rows, time), right-padded; at padding ignore them."""
     backbone, head = parts(model)
     return read_out(head, backbone(input_ids=input_ids, use_cache=False).last_hidden_state)
 
@@ -192,10 +186,7 @@ def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
 def _read_places(
     model: Any, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
 ) -> list[torch.Tensor]:
-    """Return raw scores (places,) at the `places` of each sequence, as `read` does.
-
-    The model is not sharded.
-    """
+    """Return raw scores (places,) of each sequence, as `read` does; the model is not sharded."""
     scores: dict[int, torch.Tensor] = {}
     for piece, piece_scores in _in_pieces(model, lambda ids, last: at_every_token(model, ids), sequences):
         scores |= {i: row[[*places[i]]] for i, row in zip(piece, piece_scores, strict=True)}

@@ -1,4 +1,4 @@
-r"""Mathematical answers in a normal form, so that equal ones can be told from merely similar ones.
+r"""Mathematical answers in a normal form, so that equal answers are distinguished from similar ones.
 
 `form` reads an answer as a number or expression, perhaps with a unit, or as a list, set, tuple, interval,
 union, equation or inequality of them. Where math-verify is lenient, this is strict, and symmetric:

@@ -97,7 +97,7 @@ def build(
 
 
 def _with_beginning(reward: Reward) -> Reward:
-    """Return `reward` of completions with the beginnings that prompts have (column `prefill`)."""
+    """Return `reward` of completions with their prefills, which end the prompts (column `prefill`)."""
 
     def of_whole(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
         if begun := columns.get("prefill"):

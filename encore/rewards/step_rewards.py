@@ -55,7 +55,7 @@ def placer(world: World | None, tokenizer: Any, special: bool = False) -> Placer
 def step_ends(world: World | None, problem: Problem, completion: str) -> list[int]:
     """Return where the steps of a completion end, as offsets in characters, without the whole completion.
 
-    A world says where its steps end, behind the beginning that the problem has. A data set has no world: its
+    A world says where its steps end, after the prefill that the problem brings. A data set has no world: its
     steps are the lines that are not blank.
     """
     if world is not None:

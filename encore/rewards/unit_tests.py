@@ -172,7 +172,7 @@ def _of_assert(statement: ast.Assert, name: str) -> UnitTest:
 def _function(node: ast.AST) -> str:
     """Return the name of the function that a node calls, `isclose` for `math.isclose(…)`.
 
-    "" if it calls none.
+    The result is "" if it calls none.
     """
     function = node.func if isinstance(node, ast.Call) else None
     return getattr(function, "id", getattr(function, "attr", ""))

@@ -204,10 +204,7 @@ def _dense(mlp: Any) -> Mlp:
 
 
 def _sparse(mlp: Any) -> Mlp:
-    """Return a function that runs a mixture of experts.
-
-    All experts are run if they are small, which takes less time than sorting rows by expert.
-    """
+    """Return a mixture of experts as a function; small experts are all run, which is faster than sorting."""
     router, gate_up, down = mlp.gate.weight, mlp.experts.gate_up_proj, mlp.experts.down_proj
     visited, whole = mlp.gate.top_k, mlp.gate.norm_topk_prob
 

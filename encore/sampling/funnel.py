@@ -51,9 +51,9 @@ def passed(
 
 
 def metrics(funnel: Funnel, size: int) -> dict[str, float]:
-    """Return `funnel/STEP`, the completions that pass.
+    """Return the metrics of a funnel.
 
-    `funnel/STEP/problems`, the share of prompts with one.
+    `funnel/STEP` counts the completions that pass; `funnel/STEP/problems` is the share of prompts with one.
     """
     problems = len(funnel["sampled"]) // size
     counted: dict[str, float] = {}

@@ -82,8 +82,7 @@ class Sandbox:
             stderr=subprocess.PIPE,
             bufsize=0,
             cwd=self.home.name if self.home else "/",
-            # sets have the same order in every sandbox; libraries start no threads, which do not survive a
-            # fork
+            # sets have the same order in every sandbox; libraries start no threads, which no fork copies
             env={"PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore", "OPENBLAS_NUM_THREADS": "1"},
         )
         self.answer, self.index, self.deadline = b"", -1, time.monotonic() + STARTS_WITHIN
@@ -254,10 +253,7 @@ class Pool:
 
 
 def run(jobs: Sequence[Job]) -> list[Result]:
-    """Return the results (jobs,) from sandboxes of this process, one for each core.
-
-    Raises UserError as `Pool.run` does.
-    """
+    """Return the results (jobs,), by a sandbox for each core. Raises UserError as `Pool.run` does."""
     return _own(os.getpid()).run(jobs)
 
 

@@ -27,9 +27,7 @@ def engine(args: Any) -> Iterator[None]:
         yield
         return
     plain, dtype = vllm_generation.LLM, precision(args)
-    if (
-        "MASTER_PORT" not in os.environ
-    ):  # torchrun sets it; else two stages at once would both get TRL's 29500
+    if "MASTER_PORT" not in os.environ:  # torchrun sets it; else two stages would share TRL's 29500
         (port,) = free_ports(1)
         os.environ |= {"MASTER_ADDR": vllm_server.HOST, "MASTER_PORT": str(port)}
 

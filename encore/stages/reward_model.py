@@ -226,7 +226,7 @@ def total(fits: Sequence[Fit]) -> Fit:
 def above_chance(metrics: Mapping[str, float]) -> list[health.Check]:
     """Warn of a reward model that may not tell better from worse.
 
-    Without held-out comparisons, of nothing.
+    Without held-out comparisons there is no warning.
     """
     if "accuracy/validation" not in metrics:
         return []

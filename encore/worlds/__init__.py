@@ -109,7 +109,7 @@ def split_of(question: str) -> str:
 def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
     """Return `n` problems with distinct questions from a split, the first n of any longer sample of the seed.
 
-    Raises UserError after so many draws without a new question that the world must be nearly exhausted.
+    Raises UserError if many draws bring no new question, so that the world must be nearly exhausted.
     """
     if split not in ("train", "test"):
         raise UserError(f'split: expected "train" or "test", got {split!r}')
@@ -132,7 +132,7 @@ def corpus(
 ) -> list[tuple[str, str]]:
     """Return `n` documents, (prompt, completion), on train questions, which may repeat; without an end token.
 
-    A prompt ends with the beginning of the completion that its problem has. Raises UserError for a kind of
+    A prompt ends with its problem's prefill, the beginning of a completion. Raises UserError for a kind of
     document that begins otherwise.
     """
     kinds, weights, dials = mix(world, mixture)

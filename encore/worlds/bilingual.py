@@ -102,7 +102,7 @@ def untagged(
 class Bilingual:
     """Dials: the `language` that questions ask for, "english", "spanish" or "either".
 
-    And the dials of `chain`.
+    It has the dials of `chain` too.
     """
 
     language: str = "either"

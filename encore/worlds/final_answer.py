@@ -129,7 +129,7 @@ def _bare(content: str) -> str:
 def last_box(text: str) -> str | None:
     r"""Return the content of the last `\boxed{…}` of a reference solution.
 
-    None if there is none or it is open.
+    The result is None if there is none or it is open.
     """
     start = max((match.start() for match in _kind(text).finditer(text)), default=len(text))
     contents = _boxes(text[start:])
@@ -195,7 +195,7 @@ def _marked(text: str) -> str | None:
 
 
 def _display(text: str) -> str | None:
-    """Return the answer in a tag without a box: its only display after "the answer is" or the like, or all."""
+    """Return the answer in a tag without a box: its only display after "the answer is" or such, or all."""
     phrase = PHRASE.match(text)
     rest = (text[phrase.end() :] if phrase else text).strip()
     if rest.count("$") == 1:

@@ -184,9 +184,7 @@ class Functions:
         for _ in range(10_000):
             steps = [_step(rng) for _ in range(rng.randint(*self.operations))]
             listed = " ".join(f"{name}{number}" for name, number in steps)
-            inputs = random.Random(listed).sample(
-                SHOWN, self.shown
-            )  # one question for a function, in one split
+            inputs = random.Random(listed).sample(SHOWN, self.shown)  # one question a function, in one split
             shown = {x: done(steps, x) for x in sorted(inputs)}
             if max(map(abs, shown.values())) <= LARGEST and len({*shown.values()}) == len(shown):
                 question = f"{listed}|{' '.join(f'{x}:{y}' for x, y in shown.items())}"

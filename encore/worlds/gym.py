@@ -137,7 +137,7 @@ class Gym:
     def _values(self, calls: Sequence[str], budget: float) -> list[Any]:
         """Return the values (calls,) of calls on the task.
 
-        Failed if a call raised, hung or is beyond `budget`.
+        A value is Failed if its call raised, hung or is beyond `budget`.
         """
         return _values(f"{program()}\ntask = Task({self.task!r}, {self.keys!r})", calls, budget)
 

@@ -54,7 +54,7 @@ class Reading:
 def stated(reply: str) -> str | None:
     """Return the number that a reply states as its answer, or an answer in tags.
 
-    None if it states several.
+    The result is None if it states several.
     """
     numbers = set(STATEMENT.findall(reply))
     return numbers.pop() if len(numbers) == 1 else None if numbers else answer(reply)
