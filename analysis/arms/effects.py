@@ -1,4 +1,4 @@
-"""What each arm is worth: against the base recipe, as a rung of a ladder, as what the full recipe loses."""
+"""The effect of each arm: against the base recipe, as a step of a ladder, or as a loss of the full recipe."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ from analysis.statistics import intervals
 def against_base(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """Every other arm's final `measure` less that of the first, paired by seed; the best arm first."""
+    """Return every other arm's final `measure` minus the first's, paired by seed; the best arm first."""
     metric = f"{task}/{measure}"
     differences = [_difference(run, table, metric, arm, run.arms[0], palette) for arm in run.arms[1:]]
     return sorted(filter(None, differences), key=lambda row: -row.mean)
@@ -25,7 +25,10 @@ def against_base(
 def ladder(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """Final `measure` of the arms of the recipe's `ladder`; the text is the step from the arm before."""
+    """Return the final `measure` of the arms of the recipe's `ladder`.
+
+    The text is the step from the arm before.
+    """
     metric = f"{task}/{measure}"
     rungs: list[interval_rows.Row] = []
     below = ""
@@ -45,7 +48,7 @@ def ladder(
 def leave_one_out(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """The arms of the recipe's `leave_one_out.without`, in its order, less `full`, paired by seed."""
+    """Return the arms of the recipe's `leave_one_out.without`, in its order, minus `full`, paired by seed."""
     named = run.document.leave_one_out
     if named is None:
         return []
@@ -55,7 +58,7 @@ def leave_one_out(
 
 
 def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> list[interval_rows.Row]:
-    """Interquartile mean of final accuracy over seeds x levels of difficulty, the best arm first.
+    """Return the interquartile mean of final accuracy over seeds x levels of difficulty, the best arm first.
 
     Every arm is measured on the levels that all arms have; arms with fewer than two models are left out.
     """
@@ -75,7 +78,7 @@ def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str
 
 
 def _levels(table: pd.DataFrame, arm: str, node: str, task: str) -> pd.DataFrame:
-    """Accuracy at a checkpoint: models x the levels of difficulty that every model has."""
+    """Return accuracy at a checkpoint: models x the levels of difficulty that every model has."""
     prefix = f"{task}/accuracy/difficulty="
     here = table[(table.arm == arm) & (table.node == node) & table.metric.str.startswith(prefix)]
     here = here.drop_duplicates(["source", "metric"])
@@ -90,5 +93,5 @@ def _difference(
 
 
 def end(run: Run, arm: str) -> str:
-    """`arm/checkpoint` of the last checkpoint."""
+    """Return `arm/checkpoint` of the last checkpoint."""
     return f"{arm}/{run.ends[-1] if run.ends else ''}"
