@@ -85,8 +85,8 @@ def _draw(
     for arm in arms:
         axis = axes[arm]
         axis.set_title(arm)
-        own = [(BEFORE, "--"), (palette[arm], "-")][-len(run.ends) :]
-        for name, (colour, line) in zip(run.ends, own, strict=True):
+        line_styles = [(BEFORE, "--"), (palette[arm], "-")][-len(run.ends) :]
+        for name, (colour, line) in zip(run.ends, line_styles, strict=True):
             if curve := by_place.get((arm, name)):
                 banded(axis, curve, colour, line, 0.22, marker="o", ms=3.2)
     figure.supxlabel(label, fontsize=10.5)

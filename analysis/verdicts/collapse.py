@@ -171,7 +171,7 @@ def _ends(run: Run, numbers: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _since_beginning(run: Run, numbers: pd.DataFrame, place: str) -> pd.DataFrame:
-    """Return column `collapsed` of the seeds with a number at a checkpoint and at the first of its arm."""
+    """Return column `collapsed`: whether each seed collapsed between its arm's beginning and a place."""
     task = tasks.headline(run)
     measure = tasks.measure(numbers, task)
     if measure not in FAR_BELOW:

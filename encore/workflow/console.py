@@ -50,7 +50,7 @@ def show_failure() -> None:
 
 
 class ShowUnchanged(logging.Filter):
-    """A filter that shows these pages when Snakemake logs that nothing is to be done, without `onsuccess`."""
+    """A filter that shows these pages when Snakemake has nothing to do, and so does not call `onsuccess`."""
 
     def __init__(self, pages: list[Path]) -> None:
         super().__init__()

@@ -154,7 +154,7 @@ class LabelStage(Stage):
 
     @rule
     def _demonstrations(self) -> Iterator[Mistake]:
-        """Yield mistakes: demonstrations to keep that `by` cannot tell, and a split that they lack."""
+        """Yield `keep: right` without the verifier, and a `validation` split of demonstrations."""
         if self.keep == "preferences":
             return
         if self.keep == "right" and self.by != "verifier":
