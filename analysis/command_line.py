@@ -20,15 +20,15 @@ from encore.workflow.choice import choice, selection
 def main(
     description: str | None, work: Callable[[Run, Path, str], object], argv: Sequence[str] | None
 ) -> int:
-    """Call work(run, out, report) with what the command line names; the exit status."""
+    """Call work(run, out, report) with what the command line names, and return the exit status."""
     args = arguments(description, argv)
-    if argv is None:  # the process is this command's own
+    if argv is None:  # the process belongs to this command
         stop_in_one_line(lambda line: None, lambda: "the same command writes all of it again")
     return status(lambda: work(_select(args), args.out, args.report))
 
 
 def status(work: Callable[[], object]) -> int:
-    """Call `work`; 0, or 2 after a UserError, which is printed in one line."""
+    """Call `work` and return 0, or 2 after a UserError, which is printed in one line."""
     try:
         work()
     except UserError as error:
@@ -38,7 +38,7 @@ def status(work: Callable[[], object]) -> int:
 
 
 def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments; the description is the first line of `description`."""
+    """Return the arguments; the help begins with the first line of `description`."""
     parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument("--recipe", required=True, help="a name, or the file of one that is not in recipes/")
     parser.add_argument("--scale", required=True)
@@ -53,10 +53,10 @@ def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.N
 
 
 def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
-    """The run that a command line names. Raises UserError on a recipe or scale that does not exist."""
-    graph, recipe, own = load_named(args.recipe, args.scale, root)
+    """Return the run that a command line names. Raises UserError on a recipe or scale that does not exist."""
+    graph, recipe, user_file = load_named(args.recipe, args.scale, root)
     if args.seeds == looks.AUTO and args.report == "report" and recipe.claims(args.scale):
-        return replace(_by_looks(graph, recipe, args.scale, root), file=own)
+        return replace(_by_looks(graph, recipe, args.scale, root), file=user_file)
     asked = {key: getattr(args, key) for key in ("scale", "seeds", "arms") if getattr(args, key)}
     if str(asked.get("seeds")).isdecimal():
         asked["seeds"] = int(asked["seeds"])
@@ -64,11 +64,11 @@ def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
         arms, seeds = selection(recipe, args.scale, args.report, choice({}, asked))
     except UserError as error:
         raise UserError(str(error).replace("--config ", "--")) from None
-    return Run(graph, recipe.name, args.scale, tuple(arms), tuple(seeds), root, file=own)
+    return Run(graph, recipe.name, args.scale, tuple(arms), tuple(seeds), root, file=user_file)
 
 
 def _by_looks(graph: Graph, recipe: Recipe, scale: str, root: Path) -> Run:
-    """The run that the looks on disk have made."""
+    """Return the run that the looks on disk have made."""
     taken = looks.on_disk(recipe.name, scale, root)
     if not taken:
         raise UserError(

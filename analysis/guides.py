@@ -1,6 +1,6 @@
-"""Write the page on what guides say, beside the claims that ask it: results/published/guides.md.
+"""Write the page on the statements of guides, beside the claims that test them: results/published/guides.md.
 
-Which claims ask a statement is written in guides.yaml; every verdict is the record's.
+guides.yaml lists the claims that test a statement; every verdict is the record's.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ UNJUDGED = "no record yet"
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of guides: `claims` are recipe/claim, and `why` says why there are none."""
+    """A statement of guides: `claims` are recipe/claim, and `why` says why there are no claims."""
 
     topic: str
     says: str
@@ -38,12 +38,12 @@ class Statement:
 
 @dataclass(frozen=True)
 class Answer:
-    """A claim that asks a statement: what it says, its verdict and effect, and the record that judges it."""
+    """A claim that tests a statement: its text, its verdict and effect, and the record that judges it."""
 
     says: str
     word: str
     ours: str
-    record: str  # empty if there is none
+    record: str  # "" without a record
 
 
 def statements(graph: Graph) -> list[Statement]:
@@ -75,33 +75,33 @@ def _read() -> Iterator[Statement]:
 def answers(folder: Path, graph: Graph) -> dict[str, Answer]:
     """Return every claim of scale cpu by `recipe/claim`, with what the records in `folder` say of it."""
     judged = {f"{line.recipe}/{line.id}": line for line in scoreboard.lines(folder, graph)}
-    found = {}
+    result = {}
     for name, recipe in graph.recipes.items():
         for claim in recipe.claims(SCALE):
             place = f"{name}/{claim.id}"
             line = judged.get(place)
             verdict = (line.word, line.ours, line.record) if line else (UNJUDGED, "", "")
-            found[place] = Answer(claim.says, *verdict)
-    return found
+            result[place] = Answer(claim.says, *verdict)
+    return result
 
 
-def page(read: Sequence[Statement], found: dict[str, Answer]) -> str:
-    """Return the page as Markdown: a table a topic."""
+def page(read: Sequence[Statement], answered: dict[str, Answer]) -> str:
+    """Return the page as Markdown: a table for each topic."""
     parts = [HEAD]
     for topic in dict.fromkeys(statement.topic for statement in read):
-        rows = [row for statement in read if statement.topic == topic for row in _rows(statement, found)]
+        rows = [row for statement in read if statement.topic == topic for row in _rows(statement, answered)]
         lines = ["| a guide says | we ask | we found |", "|---|---|---|", *rows]
         parts.append(f"## {topic}\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
 
 
-def _rows(statement: Statement, found: dict[str, Answer]) -> Iterator[str]:
-    """Yield a row a claim; the statement stands in the first."""
+def _rows(statement: Statement, answered: dict[str, Answer]) -> Iterator[str]:
+    """Yield a row for each claim; the first one has the statement."""
     if statement.why:
         yield f"| {statement.says} | {statement.why} | |"
     for place in statement.claims:
         says = statement.says if place == statement.claims[0] else ""
-        yield f"| {says} | {found[place].says} | {_verdict(found[place])} |"
+        yield f"| {says} | {answered[place].says} | {_verdict(answered[place])} |"
 
 
 def _verdict(answer: Answer) -> str:

@@ -1,8 +1,8 @@
-"""One look of a group-sequential run: which claims are decided, and which arms the others need more of.
+"""A look of a group-sequential run: which claims are decided, and which arms the others need more of.
 
     python -m analysis.look --recipe r1_zero --scale cpu --seeds 8 --out results/r1_zero/cpu/looks/8.json
 
-Reads the looks before it from results/, to know which arms have as many seeds.
+It reads the earlier looks from results/, to know which arms have this number of seeds.
 """
 
 import sys
@@ -32,7 +32,7 @@ def command(run: Run, out: Path, report: str) -> None:
 
 
 def line(look: Look) -> str:
-    """`look at 8 seeds: 3 of 4 claims decided; more seeds for base-recipe, random`."""
+    """Return `look at 8 seeds: 3 of 4 claims decided; more seeds for base-recipe, random`."""
     decided = f"{len(look.verdicts) - len(look.open)} of {plural(len(look.verdicts), 'claim')} decided"
     goes_on = bool(look.arms) and look.seeds < LOOKS[-1]
     rest = f"; more seeds for {', '.join(look.arms)}" if goes_on else ""
@@ -40,12 +40,12 @@ def line(look: Look) -> str:
 
 
 def take(run: Run) -> Look:
-    """The look at a run."""
+    """Return the look at a run."""
     return found(run, judge_run(run, final(collect(run)))[-1])
 
 
 def found(run: Run, verdicts: Sequence[Verdict]) -> Look:
-    """What verdicts come to at the run's scale, and what they leave open."""
+    """Return the look that verdicts lead to at the run's scale: what is decided and what is open."""
     stated = {claim.id: claim for claim in run.recipe.claims(run.scale)}
     words = {v.id: v.word for v in verdicts if v.id in stated}
     undecided = [v.id for v in verdicts if v.id in stated and not v.decided]

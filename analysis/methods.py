@@ -1,7 +1,7 @@
-"""What each method cost here: what it needs, costs and gains in our records, as results/published/methods.md.
+"""The costs and gains of each method in our records, as results/published/methods.md.
 
-Which arm of which record shows a method is written in methods.yaml; every number is the record's, what stands
-in memory is what the planner counts.
+methods.yaml says which arm of which record shows a method. Every number is the record's; the models in memory
+are those that the planner counts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,55 +65,55 @@ class Shown:
 
 
 def _tables() -> Iterator[tuple[str, list[Shown]]]:
-    """(title, methods) of each table of methods.yaml."""
+    """Yield (title, methods) of each table of methods.yaml."""
     for table in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")):
         methods = table.pop("methods")
         yield table["title"], [_shown(table | method) for method in methods]
 
 
-def _shown(given: Mapping[str, str]) -> Shown:
+def _shown(entry: Mapping[str, str]) -> Shown:
     names = ("method", "recipe", "arm", "from", "to", "metric", "data")
-    return Shown(*(given[name] for name in names))
+    return Shown(*(entry[name] for name in names))
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Methods of one record, all from the same checkpoint; rows as COLUMNS has them."""
+    """The methods of one record, all from the same checkpoint; rows have the columns COLUMNS."""
 
     title: str
     record: str
     metric: str
-    shared: str  # what the interval lacks, a sentence; empty where every seed has a base model of its own
+    shared: str  # a sentence on what the interval lacks; "" if every seed has its own base model
     rows: list[tuple[str, ...]]
 
 
 def compared(folder: Path, graph: Graph) -> list[Compared]:
-    """The tables, from the records in `folder`; one without a record of its recipe's world is left out."""
-    found = []
+    """Return the tables from the records in `folder`, without those that no record of their world covers."""
+    result = []
     for title, methods in _tables():
         record = folder / f"{methods[0].recipe}-{SCALE}"
         if record.exists() and not of_earlier_world(record, graph):
             run, numbers = of_record(record, graph)
             shared = SHARED if uncertainty.shares_base(run) else ""
             rows = list(_rows(methods, record, run, numbers))
-            found.append(Compared(title, record.name, methods[0].metric, shared, rows))
-    return found
+            result.append(Compared(title, record.name, methods[0].metric, shared, rows))
+    return result
 
 
 def page(tables: Sequence[Compared]) -> str:
-    """The tables as Markdown."""
+    """Return the tables as Markdown."""
     parts = [HEAD]
-    for one in tables:
-        lines = [COLUMNS, ("---",) * len(COLUMNS), *one.rows]
-        source = f"Record: [{one.record}]({one.record}), `{one.metric}`. {one.shared}".rstrip()
+    for table in tables:
+        lines = [COLUMNS, ("---",) * len(COLUMNS), *table.rows]
+        source = f"Record: [{table.record}]({table.record}), `{table.metric}`. {table.shared}".rstrip()
         parts.append(
-            f"## {one.title}\n\n{source}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+            f"## {table.title}\n\n{source}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
         )
     return "\n".join(parts)
 
 
 def _rows(methods: list[Shown], record: Path, run: Run, numbers: pd.DataFrame) -> Iterator[tuple[str, ...]]:
-    """The cells of COLUMNS for methods of one record, whose run and final numbers these are."""
+    """Yield the cells of COLUMNS for methods of one record, with its run and final numbers."""
     runs, collapses, checks = (
         pd.read_csv(record / f"{name}.csv") for name in ("runs", "collapses", "health")
     )
@@ -125,11 +125,14 @@ def _rows(methods: list[Shown], record: Path, run: Run, numbers: pd.DataFrame) -
 
 
 def _measured(shown: Shown, run: Run, values: pd.DataFrame, flops: pd.Series) -> tuple[str, ...]:
-    """All cells but the last. `values`: of the metric, (seeds, checkpoints); `flops`: by arm, seed, stage."""
+    """Return all cells but the last.
+
+    `values`: the metric, (seeds, checkpoints); `flops`: by arm, seed, stage.
+    """
     both = values[[shown.start, shown.end]].dropna()
     gains = (both[shown.end] - both[shown.start]).to_list()
     stages = [_own_stages(run, shown, int(seed)) for seed in both.index]
-    spent = [sum(flops[one.arm, one.seed, run.label(one)] for one in own) for own in stages]
+    spent = [sum(flops[owner.arm, owner.seed, run.label(owner)] for owner in of_seed) for of_seed in stages]
     jobs = [of_node(run.graph, node, Assumptions()) for node in stages[0]]
     metric = shown.metric.partition("/")[2]
     return (
@@ -145,21 +148,21 @@ def _measured(shown: Shown, run: Run, values: pd.DataFrame, flops: pd.Series) ->
 
 
 def _own_stages(run: Run, shown: Shown, seed: int) -> list[Node]:
-    """The stages, under their owners, that lead from the one checkpoint to the other."""
+    """Return the stages, under their owners, that lead from the one checkpoint to the other."""
     ends = [run.evaluation(shown.arm, name, seed) for name in (shown.start, shown.end)]
-    # what an evaluation scores by, such as a reward model, is no part of the checkpoint
+    # models that an evaluation scores by, such as a reward model, are not part of the checkpoint
     models = [run.graph.inputs(end).get("model") for end in ends]
     before, after = (run.graph.with_upstream([model] if model else []) for model in models)
     return list(dict.fromkeys(run.graph.owner(node) for node in after if node not in before))
 
 
 def _models(job: Job) -> int:
-    """How many models stand in memory."""
-    return sum(one is not None for one in (job.policy, job.reference, job.critic)) + len(job.rewards)
+    """Return the number of models in memory."""
+    return sum(model is not None for model in (job.policy, job.reference, job.critic)) + len(job.rewards)
 
 
 def _broke(arm: str, collapses: pd.DataFrame, checks: pd.DataFrame) -> str:
-    """Collapsed seeds, and the names of the health checks that warned."""
+    """Return the collapsed seeds, and the names of the health checks that warned."""
     of_arm = collapses[(collapses.arm == arm) & (collapses.collapsed > 0)]
     collapsed = [f"{k} of {n} seeds" for k, n in zip(of_arm.collapsed, of_arm.runs, strict=True)]
     warned = checks[(checks.arm == arm) & (checks.state != "ok")].check.drop_duplicates().to_list()

@@ -1,4 +1,4 @@
-"""From a report to the record of it that is kept in git.
+"""The record of a report, which is kept in git.
 
     python -m analysis.publish --recipe r1_zero --scale cpu --seeds 5 --out results/published/r1_zero-cpu
     python -m analysis.publish --index
@@ -103,12 +103,12 @@ def publish(run: Run, out: Path, report: str) -> None:
 
 def _samples(results: Results) -> str:
     """Return the values that the page shows beside tables, as JSON."""
-    found, ladder = results.provenance, results.stage_ladder
+    provenance, ladder = results.provenance, results.stage_ladder
     shown: dict[str, object] = {
         "provenance": {
-            "rollouts": list(map(asdict, few(found.rollouts))),
-            "policies": found.policies,
-            "pairs": list(map(asdict, found.pairs)),
+            "rollouts": list(map(asdict, few(provenance.rollouts))),
+            "policies": provenance.policies,
+            "pairs": list(map(asdict, provenance.pairs)),
         }
     }
     if ladder:
@@ -117,24 +117,29 @@ def _samples(results: Results) -> str:
 
 
 def few(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
-    """At most MOST rollouts in their order: as many of every arm, from its first step to its last."""
+    """Return at most MOST rollouts in their order, equally many of every arm over all of its steps."""
     if len(rollouts) <= MOST:
         return rollouts
     arms = list(dict.fromkeys(row.arm for row in rollouts))
     each = max(1, MOST // len(arms))
-    found = []
+    chosen = []
     for arm in arms[:MOST]:
         of_arm = [row for row in rollouts if row.arm == arm]
         last = max(1, min(each, len(of_arm)) - 1)
         places = {round(i * (len(of_arm) - 1) / last) for i in range(min(each, len(of_arm)))}
-        found += [of_arm[place] for place in sorted(places)]
-    return found
+        chosen += [of_arm[place] for place in sorted(places)]
+    return chosen
 
 
 def packages(runs: pd.DataFrame) -> str:
-    """Every installed package, a line each; first a line for each whose version the runs name otherwise."""
+    """Return every installed package, a line each.
+
+    Packages whose version differs from the runs' come first.
+    """
     here = {
-        one.metadata["Name"].lower(): one.version for one in metadata.distributions() if one.metadata["Name"]
+        package.metadata["Name"].lower(): package.version
+        for package in metadata.distributions()
+        if package.metadata["Name"]
     }
     ran = {(name, version) for row in runs.versions for name, version in row.items() if name in here}
     lines = [f"# {name} was {version} in a run" for name, version in sorted(ran) if here[name] != version]
@@ -151,8 +156,8 @@ def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.Data
     kept = (numbers.arm != FRONTIER) & ~numbers.node.str.contains(MARK, regex=False)
     numbers = numbers[kept].drop_duplicates(["source", "metric"])
     averaged = numbers.assign(metric=numbers.metric.str.replace(r"^last/", "last_fifth/", regex=True))
-    there = pd.MultiIndex.from_frame(averaged[KEY]).isin(pd.MultiIndex.from_frame(numbers[KEY]))
-    return numbers[~(numbers.metric.str.startswith("last/") & there) | numbers.metric.isin(named)]
+    is_averaged = pd.MultiIndex.from_frame(averaged[KEY]).isin(pd.MultiIndex.from_frame(numbers[KEY]))
+    return numbers[~(numbers.metric.str.startswith("last/") & is_averaged) | numbers.metric.isin(named)]
 
 
 def index(root: Path = Path(".")) -> None:
@@ -175,7 +180,7 @@ def _write_index(folder: Path, graph: Graph) -> None:
 
 
 def _remember(records: Iterable[Path]) -> None:
-    """Add what became of these records' claims to the history beside them."""
+    """Add the outcome of these records' claims to the history beside them."""
     commit = provenance.commit()[0] or "unknown"
     for record in records:
         known, judged = history.read(record.parent), pd.read_csv(record / "claims.csv")
@@ -186,7 +191,7 @@ def _remember(records: Iterable[Path]) -> None:
 def rejudge(root: Path = Path(".")) -> None:
     """Judge every record anew, from its numbers, and write their README."""
     graph = Graph(load_all(root / "recipes"))
-    for record in current(root / RECORDS, graph):  # the verdicts of others stay what they were
+    for record in current(root / RECORDS, graph):  # the verdicts of the other records stay
         for table in judged_anew(record, graph):
             table.numbers.to_csv(record / f"{table.name}.csv", index=False)
     _remember(folders(root / RECORDS))

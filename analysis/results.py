@@ -31,7 +31,7 @@ class Results:
     """All numbers of a run, in the order of the page; None: the recipe asks for no such section."""
 
     run: Run
-    table: pd.DataFrame  # of numbers.table
+    table: pd.DataFrame  # the tidy table of numbers.table
     verdicts: verdicts.Verdicts
     arms: arms.Arms
     coverage: coverage.Coverage | None
@@ -49,7 +49,7 @@ class Results:
 
 
 def build(run: Run, table: pd.DataFrame) -> Results:
-    """The numbers of every section, from the tidy table of a run, and its artefacts or record."""
+    """Return the numbers of every section, from the tidy table of a run, and its artefacts or record."""
     numbers = final(table)
     preferred = preferences.build(run, table)
     return Results(
@@ -68,7 +68,7 @@ def build(run: Run, table: pd.DataFrame) -> Results:
 
 
 def views(results: Results) -> dict[str, View]:
-    """Section's name in the templates -> what it shows, in the order of the page."""
+    """Return a section's name in the templates -> its content, in the order of the page."""
     run, table, numbers = results.run, results.table, results.numbers
     health = results.provenance.health
     return {

@@ -7,7 +7,7 @@ from encore.errors import UserError
 
 
 def main() -> None:
-    """Run the command that is named. Exit status 2: a mistake of the user, told in a line."""
+    """Run the command that is named. The exit status is 2 for a mistake of the user, reported in a line."""
     try:
         app()
     except UserError as error:

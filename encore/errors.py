@@ -1,4 +1,4 @@
-"""The one error a user should ever see: a mistake in their input, told in one line; several at once."""
+"""The one error that a user should ever see: a mistake in their input, in one line; several at once."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ from difflib import get_close_matches
 class UserError(Exception):
     """A mistake in a recipe, a command line or a checkpoint; its text is the whole message.
 
-    Several mistakes of one recipe, told at once, have a line each.
+    Several mistakes of one recipe, raised at once, have a line each.
     """
 
     @property
@@ -18,14 +18,17 @@ class UserError(Exception):
 
 
 class Mistakes:
-    """What several checks find: `with mistakes.gather(): …` for each, then `tell()` raises all at once."""
+    """The mistakes of several checks: `with mistakes.gather(): …` each, then `tell()` raises all."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     @contextmanager
     def gather(self) -> Iterator[None]:
-        """Note a UserError of the block and go on behind it; one of several arms or scales once."""
+        """Note a UserError of the block and go on behind it.
+
+        The same mistake in several arms or scales is noted once.
+        """
         try:
             yield
         except UserError as error:
@@ -34,7 +37,7 @@ class Mistakes:
 
     @contextmanager
     def gather_further(self) -> Iterator[None]:
-        """Do as `gather` does; a check that falls over mistakes that are noted already says no more."""
+        """Do as `gather` does, but ignore a check that fails because of mistakes that are noted already."""
         try:
             with self.gather():
                 yield
@@ -52,22 +55,22 @@ class Mistakes:
 
 
 def _anywhere(line: str) -> str:
-    """A line without the scale and arm where the mistake was found."""
+    """Return a line without the scale and arm where the mistake was found."""
     return re.sub(r" ?\(scale [^()]*\)", "", line)
 
 
 def first_line(error: BaseException) -> str:
-    """What a library's error says, for one line of ours; its type where it says nothing."""
+    """Return the first line of a library's error, for a line of ours; its type if it has no text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def whole(error: BaseException, longest: int = 300) -> str:
-    """All that a library's error says, in one line: for those whose first line says nothing."""
+    """Return all of a library's error in one line, for errors whose first line says nothing."""
     return " ".join(str(error).split())[:longest] or type(error).__name__
 
 
 def nearest(word: object, known: list[str]) -> str:
-    """`; nearest valid: "x"` for the closest known word, else the list of them."""
+    """Return `; nearest valid: "x"` for the closest known word, else the list of known words."""
     match = get_close_matches(str(word), known, n=1, cutoff=0.5)
     return f'; did you mean "{match[0]}"?' if match else f"; valid: {', '.join(sorted(known))}"
 

@@ -1,8 +1,8 @@
-"""Code of one's own that a recipe names: `my_module:name`, a function or class of my_module.py.
+"""A user's code that a recipe names: `my_module:name`, a function or class of my_module.py.
 
 The file lies in the folder that snakemake is called in, or where Python finds the module. A recipe's lineage
-has the digest of this one file; what it imports is not part of it. Before a job runs it only its names are
-read, but of a world also the dials.
+has the digest of this one file, not of the files that it imports. Before a job runs it, only the file's names
+are read, and of a world also the dials.
 """
 
 import ast
@@ -30,16 +30,16 @@ LIMIT = 60.0  # seconds that a call may take
 
 
 class Failed(UserError):
-    """Own code that has raised something over what it was given."""
+    """An error of a user's code over its arguments."""
 
 
 def is_own(name: object) -> bool:
-    """Whether a name of a recipe is one of own code."""
+    """Return whether a name of a recipe names a user's code."""
     return isinstance(name, str) and ":" in name
 
 
 def digest(name: str) -> str | None:
-    """64 hex digits of the content of the file that `name` is in; None where there is none."""
+    """Return the 64 hex digits of the content of the file that `name` is in; None if there is no file."""
     try:
         return sha256(_file(name).read_bytes()).hexdigest()
     except UserError:
@@ -47,7 +47,7 @@ def digest(name: str) -> str | None:
 
 
 def check(name: str) -> None:
-    """Raise UserError unless there is the file, it is Python, and something in it has the name."""
+    """Raise UserError unless the file exists, is Python, and something in it has the name."""
     file, wanted = _file(name), name.partition(":")[2]
     try:
         tree = ast.parse(file.read_bytes())
@@ -61,24 +61,27 @@ def check(name: str) -> None:
 
 
 def load(name: str) -> Any:
-    """What `name` names, by running its file once. Raises UserError as `check`, and where the file fails."""
+    """Return the object that `name` names, by running its file once.
+
+    Raises UserError as `check` does, and if the file fails.
+    """
     check(name)
     file = _file(name)
     return getattr(_run(file, sha256(file.read_bytes()).hexdigest()), name.partition(":")[2])
 
 
 def bounded(name: str, function: Callable[..., Any], limit: float = LIMIT) -> Callable[..., Any]:
-    """`function` with what goes wrong in it, and more than `limit` seconds of the clock, as a UserError line.
+    """Return `function` with its errors, and a call of more than `limit` seconds, raised as a UserError.
 
-    What it raises itself becomes a Failed. The limit holds in the main thread, where stages call rewards and
-    verifiers. Python code and regular expressions are interrupted; what cannot be ends the process, with the
-    line in its log (`own_watch`).
+    Its own errors become a Failed. The limit holds in the main thread, where stages call rewards and
+    verifiers. Python code and regular expressions are interrupted. Code that cannot be interrupted ends the
+    process, with the line in its log (`own_watch`).
     """
 
-    def call(*given: Any, **columns: Any) -> Any:
+    def call(*arguments: Any, **columns: Any) -> Any:
         try:
             with _watched(name, limit), _alarm(limit):
-                return function(*given, **columns)
+                return function(*arguments, **columns)
         except _Late:
             raise UserError(
                 f"{name}: not done after {limit:g} seconds of one call; it must be faster"
@@ -100,7 +103,7 @@ def _watched(name: str, limit: float) -> Iterator[None]:
         return
     tell = _watch(os.getpid()).stdin
     assert tell is not None
-    with suppress(BrokenPipeError):  # ended from outside, and no reason to end a training
+    with suppress(BrokenPipeError):  # the watcher was ended from outside, no reason to end a training
         tell.write(own_watch.begun(name, limit))
     try:
         yield
@@ -111,13 +114,13 @@ def _watched(name: str, limit: float) -> Iterator[None]:
 
 @cache
 def _watch(process: int) -> subprocess.Popen[bytes]:
-    """The one that watches this process; a fork starts its own."""
+    """Return the process that watches this process; a fork starts its own."""
     command = [sys.executable, "-I", "-S", own_watch.__file__, str(process)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, bufsize=0)
 
 
 class _Late(BaseException):
-    """The time is over; no Exception, so that own code does not catch it."""
+    """The time is over. It is not an Exception, so that own code does not catch it."""
 
 
 @contextmanager
@@ -139,7 +142,7 @@ def _alarm(limit: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    if rung:  # and own code has caught it, as a bare `except:` does
+    if rung:  # the user's code has caught it, as a bare `except:` does
         raise _Late
 
 
@@ -147,16 +150,16 @@ def _file(name: str) -> Path:
     if not NAME.fullmatch(name):
         raise UserError(f"{name}: expected my_module:name, a file of Python and a name in it")
     module = name.partition(":")[0]
-    own = Path(*module.split(".")).with_suffix(".py")
-    if own.is_file():
-        return own
+    file = Path(*module.split(".")).with_suffix(".py")
+    if file.is_file():
+        return file
     try:
-        found = importlib.util.find_spec(module)
+        spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
-        found = None
-    if found is None or not found.origin or not found.origin.endswith(".py"):
-        raise UserError(f"{name}: no file {own} in {Path.cwd()}, and Python finds no module {module}")
-    return Path(found.origin)
+        spec = None
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        raise UserError(f"{name}: no file {file} in {Path.cwd()}, and Python finds no module {module}")
+    return Path(spec.origin)
 
 
 def _defined(tree: ast.Module) -> Iterator[str]:
@@ -171,10 +174,10 @@ def _defined(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def _run(file: Path, content: str) -> Any:
-    """The module of a file that has this content."""
+    """Return the module of a file that has this content."""
     name = f"encore_own_{file.stem}_{content[:12]}"
     spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None  # a file that ends in .py has one
+    assert spec is not None  # a file that ends in .py has a spec
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # a dataclass looks for its module there

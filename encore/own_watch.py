@@ -1,8 +1,9 @@
-"""Ends a process whose own code cannot be interrupted: `python -I -S …/own_watch.py PID`, started by PID.
+"""A watcher that ends a process whose own code cannot be interrupted: `python -I -S …/own_watch.py PID`.
 
-Python looks for signals between two of its steps, so none interrupts `sum(range(10**15))`, nor a library's
-loop without end; and a loop around a bare `except:` goes on. This process is told of each call before and
-after it. After a while it says so, and ends the other one by a signal that the kernel obeys.
+The process PID starts it. Python looks for signals between two of its steps, so a signal interrupts neither
+`sum(range(10**15))` nor an endless loop in a library; and a loop around a bare `except:` goes on. The watcher
+is notified of each call before and after it. If a call takes too long, it says so, and ends the process by a
+signal that the kernel obeys.
 """
 
 import os
@@ -12,16 +13,16 @@ import sys
 import time
 
 LOOK = 5.0  # seconds between two looks at whether the process is still there
-END = signal.SIGVTALRM  # nothing else sends it
+END = signal.SIGVTALRM  # a signal that nothing else sends
 
 
 def _patience(limit: float) -> float:
-    """Seconds for a call that may take `limit`: the process itself is to have the first word."""
+    """Return the seconds to wait for a call that may take `limit`; the process itself acts first."""
     return 1.1 * limit + 1.0
 
 
 def begun(name: str, limit: float) -> bytes:
-    """What to write to this process's stdin before a call of `name`; after it, `DONE`."""
+    """Return what to write to this process's stdin before a call of `name`; after it, write `DONE`."""
     return f"{limit:g} {name}\n".encode()
 
 
@@ -30,16 +31,16 @@ DONE = b"\n"
 
 def main(process: int) -> int:
     """Watch until `process` is gone, or is ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, to the process as well
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal the signal goes to the process as well
     told, name, limit, deadline = b"", "", 0.0, float("inf")
     while os.getppid() == process:
         wait = min(LOOK, max(0.0, deadline - time.monotonic()))
-        if select.select([0], [], [], wait)[0]:  # looked at first: both may have been stopped for long
+        if select.select([0], [], [], wait)[0]:  # checked first: both may have been stopped for long
             read = os.read(0, 1 << 16)
             if not read:
                 break
             *lines, told = (told + read).split(b"\n")
-            if lines:  # only the newest matters
+            if lines:  # only the newest line matters
                 said, _, name = lines[-1].decode().partition(" ")
                 limit = float(said or "inf")
                 deadline = time.monotonic() + _patience(limit)

@@ -1,15 +1,16 @@
-"""Does this result still hold, and what was it made from? The workflow asks it at its start, and so do jobs.
+"""The validity of results: whether a result still holds, and what it was made from.
 
-A result holds if it was made from what its recipe says now (its record), if its files are as its job left
-them (its list of digests), if the product of a stage is there unchanged, and if the models that it was made
-with are still the same. Beside each result lie its list and its record (encore/runtime/digests.py), since
-Snakemake's own notes in .snakemake may be lost, or left behind on another machine.
+The workflow asks it at its start, and so do jobs. A result holds if it was made from what its recipe says now
+(its record), if its files are as its job left them (its list of digests), if the product of a stage is there
+unchanged, and if the models that it was made with are still the same. Beside each result lie its list and its
+record (encore/runtime/digests.py), since Snakemake's own notes in .snakemake may be lost, or left behind on
+another machine.
 
-A file that is not as its list says has its job done again. Who has changed a result and wants to keep it
+If a file differs from the list, the job is done again. A user who has changed a result and wants to keep it
 deletes the list: a result without a list, such as one from before there were lists, is taken as it is.
 
 The lineage of a result has what its recipe says and not the code: a reworded comment would train everything
-anew. So a change of the code or of a library is only told (`differences`), and who reads it decides.
+anew. So a change of the code or of a library is only reported (`differences`), and the reader decides.
 """
 
 import json
@@ -48,7 +49,7 @@ def of_node(graph: Graph, node: Node, digest: Digest = digests.of_file) -> str |
 
 
 def of_result(result: Path, made_from: str, digest: Digest = digests.of_file) -> str | None:
-    """Return why a result is not what a job left that made it from this; None if it is."""
+    """Return why a result is not as a job left it that made it from `made_from`; None if it is."""
     return unlike(result, made_from) or changed(result, digest)
 
 
@@ -62,7 +63,7 @@ def unlike(result: Path, made_from: str) -> str | None:
 
 
 def changed(result: Path, digest: Digest = digests.of_file) -> str | None:
-    """Return which file of a result is not as its job left it; None if all are, or without a list."""
+    """Return the file of a result that is not as its job left it; None if all are, or without a list."""
     try:
         listed = digests.listed(result) or {}
     except ValueError:
@@ -96,9 +97,9 @@ def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None
 
 
 def of_products(data: Mapping[str, Any], root: Path = Path(), digest: Digest = digests.of_file) -> str | None:
-    """Return which model of a stage is missing or has changed under `root`; None if all are as recorded.
+    """Return the model of a stage that is missing or has changed under `root`; None if all are as recorded.
 
-    `data`: the content of the stage's metrics.json.
+    `data` is the content of the stage's metrics.json.
     """
     for product in sentinel.products(data):
         folder = root / product["model"]
@@ -111,7 +112,10 @@ def of_products(data: Mapping[str, Any], root: Path = Path(), digest: Digest = d
 
 
 def of_evaluation(graph: Graph, node: Node) -> str | None:
-    """Return which model of an evaluation has another digest than when it was measured; None if none has."""
+    """Return the model of an evaluation whose digest has changed since it was measured.
+
+    The result is None if there is none.
+    """
     sources = graph.inputs(node)
     if not sources:
         return None
@@ -137,7 +141,7 @@ def _now(metrics_json: Path, step: int | None = None) -> str | None:
 
 
 def is_of(metrics_json: Path, work: Mapping[str, Any]) -> bool:
-    """Whether a stage's result holds and is of exactly this work: kind, config, seed and inputs."""
+    """Return whether a stage's result holds and is of exactly this work: kind, config, seed and inputs."""
     if of_stage(metrics_json) is not None:
         return False
     done = sentinel.read(metrics_json)
@@ -155,7 +159,7 @@ def judged(graph: Graph, recipe: str, nodes: Iterable[Node], *rest: Any) -> str:
 
 @dataclass
 class Memory:
-    """Digests of files that need not be read again: the file system says that they are as they were.
+    """Digests of files that need not be read again, because the file system says that they are unchanged.
 
     A file is unchanged if its size, its inode and both its times are those with which it was read. The time
     of its last change of any kind (ctime) is the kernel's: no `touch`, `cp -p` or `rsync -t` sets it. A file
@@ -167,7 +171,7 @@ class Memory:
 
     @classmethod
     def read(cls) -> Self:
-        """Return what was known when the workflow last started; nothing if that is lost or damaged."""
+        """Return what was known when the workflow last started; nothing if the notes are lost or damaged."""
         try:
             known = json.loads(CHECKED.read_text(encoding="utf-8"))["files"]
             whole = {name: entry for name, entry in known.items() if len(entry) == 5}
@@ -188,7 +192,7 @@ class Memory:
         return entry[-1]
 
     def save(self) -> None:
-        """Keep what is known of files that are still there."""
+        """Save the digests of files that are still there."""
         kept = {name: entry for name, entry in self.known.items() if name in self.used or Path(name).exists()}
         files.write_json(CHECKED, {"files": kept})
 

@@ -1,12 +1,12 @@
-"""lm-eval's own tasks, set up as a recipe says: which filter and metric, how many examples, what decoding.
+"""Tasks of lm-eval, set up as a recipe says: which filter and metric, how many examples, what decoding.
 
     gsm8k: {lm_eval: gsm8k, filter: strict-match, fewshot: 5, samples: 1, temperature: 0.0, top_p: 1.0,
             max_gen_toks: 512, k: [1]}
     hellaswag: {lm_eval: hellaswag, metric: acc_norm}
 
-lm-eval reports a number for every filter and metric of a task. Here one of each is named, and they must be
-named where there are several: gsm8k has two filters, minerva_math500 two metrics. A task that scores the
-likelihoods of given texts, as hellaswag does, draws no samples and has none of their keys.
+lm-eval reports a number for every filter and metric of a task. Here one filter and one metric count, and the
+recipe must name them if there are several: gsm8k has two filters, minerva_math500 two metrics. A task that
+scores the likelihoods of given texts, as hellaswag does, draws no samples and has none of their keys.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ OURS = "problems"  # evals/tasks/problems.yaml: the problems of a recipe's `task
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A task of lm-eval, and which of its filters and metrics count."""
+    """A task of lm-eval, and the filter and the metric that count."""
 
     task: Any  # lm_eval.api.task.Task
     filter: str
@@ -38,7 +38,10 @@ class Benchmark:
 
 
 def form_of(task: EvalTask, lm: Any) -> forms.Prompter:
-    """How a task puts its questions to the model `lm`; of lm-eval's tasks by chat, how replies end."""
+    """Return how a task puts its questions to the model `lm`.
+
+    For lm-eval's tasks by chat, return how replies end.
+    """
     if not task.chat:
         return forms.of(task.form, None)
     try:
@@ -48,15 +51,15 @@ def form_of(task: EvalTask, lm: Any) -> forms.Prompter:
 
 
 def load(task: EvalTask, seed: int, folder: Path = lm_eval_tasks.OWN, lm: Any = None) -> Benchmark:
-    """The task with this recipe's samples, decoding and examples.
+    """Return the task with this recipe's samples, decoding and examples.
 
     `seed` draws the problems of a world. `lm` is the model whose chat template a task by chat takes. A name
-    of lm-eval's is looked for among the YAMLs of `folder` first. Raises UserError for a name, filter, metric
-    or number of examples that it has not, and for data or packages that are not there.
+    of lm-eval is looked for among the YAMLs of `folder` first. Raises UserError for a name, filter, metric or
+    number of examples that it lacks, and for missing data or packages.
     """
     where = f"evals.tasks.{task.name}"
     loaded = _loaded(task, seed, folder, lm, where)
-    benchmark = Benchmark(loaded, "none", "accuracy")  # those of problems.yaml
+    benchmark = Benchmark(loaded, "none", "accuracy")  # the filter and metric of problems.yaml
     if task.lm_eval is not None:
         benchmark = Benchmark(loaded, _filter(loaded, task, where), _metric(loaded, task, where))
         _check(benchmark, task, where)
@@ -73,7 +76,7 @@ def load(task: EvalTask, seed: int, folder: Path = lm_eval_tasks.OWN, lm: Any = 
 
 
 def _loaded(task: EvalTask, seed: int, folder: Path, lm: Any, where: str) -> Any:
-    """The task as lm-eval has it."""
+    """Return the task of lm-eval."""
     name, metadata, place = OURS, None, lm_eval_tasks.OWN
     if task.lm_eval is None:
         metadata = {"spec": task.task, "items": task.items, "form": form_of(task, lm), "seed": seed}
@@ -87,7 +90,7 @@ def _loaded(task: EvalTask, seed: int, folder: Path, lm: Any, where: str) -> Any
     except hub_errors.ERRORS as error:
         wanted = hub_errors.Wanted("data set", f"the data set of {name}")
         raise UserError(f"{where}: cannot load its data: {hub_errors.explain(error, wanted)}") from error
-    except (ImportError, AssertionError) as error:  # a task imports what it scores by
+    except (ImportError, AssertionError) as error:  # a task imports the packages it scores with
         reason = f"{first_line(error)}; pip install -e '.[benchmarks]'"
         raise UserError(f"{where}.lm_eval: {name} needs more packages: {reason}") from error
 
@@ -108,14 +111,14 @@ def _metric(loaded: Any, task: EvalTask, where: str) -> str:
     return _one(task.metric, [*loaded.aggregation()], f"{where}.metric", f"metric of {task.lm_eval}")
 
 
-def _one(asked: str | None, there: list[str], where: str, what: str) -> str:
-    """What is asked for, or the only one there is. Raises UserError if it is not there, or not clear."""
+def _one(asked: str | None, names: list[str], where: str, what: str) -> str:
+    """Return what is asked for, or the only name. Raises UserError if it does not exist, or is not clear."""
     if asked is not None:
-        known(where, [asked], there, what)
+        known(where, [asked], names, what)
         return asked
-    if len(there) > 1:
-        raise UserError(f"{where}: missing; name a {what}: {', '.join(there)}")
-    return there[0]
+    if len(names) > 1:
+        raise UserError(f"{where}: missing; name a {what}: {', '.join(names)}")
+    return names[0]
 
 
 def _check(benchmark: Benchmark, task: EvalTask, where: str) -> None:
@@ -140,20 +143,20 @@ def _check(benchmark: Benchmark, task: EvalTask, where: str) -> None:
 
 
 def _is_mean(aggregation: Callable[[list], float]) -> bool:
-    """Whether one of lm-eval's aggregations is the mean over items, or over all parts of all items.
+    """Return whether an aggregation of lm-eval is the mean over items, or over all parts of all items.
 
-    Found by two examples. ifeval's inst_level_strict_acc has parts: an item has several instructions.
+    Two examples decide. ifeval's inst_level_strict_acc has parts: an item has several instructions.
     """
     for values, mean in (([1.0, 0.0, 0.0, 1.0], 0.5), ([[True, False], [True]], 2 / 3)):
-        with suppress(Exception):  # one for other values fails on these in its own way
+        with suppress(Exception):  # an aggregation of other values fails on these in its own way
             if isclose(aggregation(values), mean):
                 return True
     return False
 
 
 def _check_examples(loaded: Any, fewshot: int, where: str, name: str) -> None:
-    there = len(loaded.sampler.fewshot_docs()) if hasattr(loaded, "sampler") else 0
+    examples = len(loaded.sampler.fewshot_docs()) if hasattr(loaded, "sampler") else 0
     if loaded.fewshot_cfg.split == loaded.get_config("test_split"):
-        there -= 1  # an item is no example for itself
-    if there < fewshot:
-        raise UserError(f"{where}: {fewshot} asked, {name} has {max(there, 0)} examples")
+        examples -= 1  # an item is not an example for itself
+    if examples < fewshot:
+        raise UserError(f"{where}: {fewshot} asked, {name} has {max(examples, 0)} examples")

@@ -8,12 +8,12 @@ from evals.passk import Floats
 
 
 def weights(proxy: Floats, n: int) -> Floats:
-    """(items, samples): the chance that a sample is the best by `proxy` of n drawn without replacement.
+    """Return the probability (items, samples) that a sample is the best by `proxy` of n drawn from all.
 
-    Nakano et al. 2021 (WebGPT), App. I; Gao et al. 2022, §2: the reply of rank i, from the lowest, is the
-    best of n with chance C(i-1, n-1) / C(N, n). Over ranks i <= m these add up to C(m, n) / C(N, n), the
-    chance that all n are among the m lowest. Samples with equal scores share the chances of their ranks
-    equally. Raises ValueError unless 1 <= n <= N.
+    The draw is without replacement. Nakano et al. 2021 (WebGPT), App. I; Gao et al. 2022, §2: the reply of
+    rank i, from the lowest, is the best of n with probability C(i-1, n-1) / C(N, n). Over ranks i <= m these
+    add up to C(m, n) / C(N, n), the probability that all n are among the m lowest. Samples with equal scores
+    share the probabilities of their ranks equally. Raises ValueError unless 1 <= n <= N.
     """
     drawn = proxy.shape[1]
     if not 1 <= n <= drawn:
@@ -28,8 +28,9 @@ def weights(proxy: Floats, n: int) -> Floats:
 
 
 def best_of_n(values: Floats, proxy: Floats, n: int) -> Floats:
-    """(items,): expected value of the best of n samples by `proxy`; unbiased, over every n-subset of the N.
+    """Return the expected value (items,) of the best of n samples by `proxy`, unbiased.
 
-    `values` (items, samples) are the values of the replies: their gold, or the proxy itself.
+    It is over every n-subset of the N samples. `values` (items, samples) are the values of the replies: their
+    gold, or the proxy itself.
     """
     return (weights(proxy, n) * values).sum(axis=1)

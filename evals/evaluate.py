@@ -5,7 +5,7 @@
 
 `--model` may also be `hub:{"hub": "org/name", "revision": "…"}` or `hub:{"path": "folder"}`. The models that
 tasks score with are given as `--input reference=…/metrics.json` and `--input proxy=…/metrics.json`. stdout
-has progress lines, stderr the log. Exit status: 0 done, 2 a mistake of the user, told in one line.
+has progress lines, stderr the log. Exit status: 0 done, 2 a mistake of the user, reported in one line.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from encore.runtime.progress import Progress
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Read the command line. Raises UserError for a value that is no JSON object or a missing stage."""
+    """Read the command line. Raises UserError for a value that is not a JSON object or a missing stage."""
     parser = argparse.ArgumentParser(
         description="Evaluate one checkpoint on all its tasks.", allow_abbrev=False
     )
@@ -87,7 +87,7 @@ def _object(option: str, text: str) -> dict[str, Any]:
 
 
 def _names_hub(evaluation: Evaluation, model: Path | Elsewhere) -> bool:
-    """Whether the model, a judge or a task comes from the Hub, as lm-eval's own tasks do."""
+    """Return whether the model, a judge or a task comes from the Hub, as lm-eval's own tasks do."""
     models = [model, *(task.judge.model for task in evaluation.tasks.values() if task.judge)]
     return any(isinstance(each, HubModel) for each in models) or any(
         task.lm_eval is not None or (isinstance(task.task, DataSet) and task.task.hub is not None)
@@ -96,12 +96,12 @@ def _names_hub(evaluation: Evaluation, model: Path | Elsewhere) -> bool:
 
 
 def load() -> None:
-    """Import what `main` does as it needs it; the environment is set before."""
+    """Import early what `main` imports when it needs it; the environment is set before."""
     importlib.import_module("evals.measure")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point; `arguments` defaults to the command line's."""
+    """Run the command and return its exit status; `arguments` defaults to the command line."""
     say: Callable[[str], None] = print
     ask_nothing()
     try:
@@ -109,7 +109,7 @@ def main(arguments: list[str] | None = None) -> int:
         folder, _, checkpoint = options.name.rpartition("/")
         progress = Progress(f"{folder.removesuffix('/evals')}/eval:{checkpoint}")
         say = progress.say
-        if arguments is None:  # the process is this command's own
+        if arguments is None:  # the process belongs to this command
             stop_in_one_line(say, lambda: "nothing of an evaluation is saved; the same command starts anew")
         few_collections()
         keep_memory()
@@ -117,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
         require_vllm(options.evaluation.said, "evals.")
         # lm-eval prints; `progress` keeps the true stdout
         with gpus.reserved(options.gpus, progress.say), contextlib.redirect_stdout(sys.stderr):
-            # imported here: torch and lm-eval read the environment as they are imported, and now it is set
+            # imported here, because only now the environment is set that torch and lm-eval read
             from evals.measure import measure
 
             keep_imports()

@@ -34,17 +34,17 @@ Row = dict[str, Any]  # one item, see `sample`
 def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     """Draw and score `task.samples` completions of each item; the same seed gives the same completions.
 
-    A world's items are drawn with the seed too.
+    A world's items are drawn with the seed too. Each item has a row with "task", "item", "question",
+    "answer", "difficulty" (None if the task has none), "prefill" if its prompt has begun the completions, and
+    lists with an entry for each sample: "completions" (`Completion`s), "correct" (None if nothing verifies
+    the task), "tokens", "truncated", "formatted", "votes" (its answer in the vote of maj@k, or None) and, if
+    the policy has a tool, "turns", "calls" and "malformed".
 
-    Each item has a row with "task", "item", "question", "answer", "difficulty" (None where a task has none),
-    "prefill" where its prompt has begun the completions, and lists with an entry a sample: "completions"
-    (`Completion`s), "correct" (None where nothing verifies the task), "tokens", "truncated", "formatted",
-    "votes" (its answer in the vote of maj@k, or None) and, where the policy has a tool, "turns", "calls" and
-    "malformed". A task of lm-eval has "scores" too, each the list of its parts by the task's metric (one part
-    but for ifeval's instructions), right where all are 1. Where likelihoods are scored, an item has one score
-    and no sample. A sample over which one's own verifier fails counts as wrong; its item then has "unjudged",
-    number of the sample -> what the verifier said.
-    Raises UserError for an unknown task, too few items, and a chat without a template.
+    A task of lm-eval has "scores" too, each the list of its parts by the task's metric (one part, except for
+    ifeval's instructions), right if all are 1. If likelihoods are scored, an item has one score and no
+    sample. A sample over which a user's verifier fails counts as wrong; its item then has "unjudged", number
+    of the sample -> the verifier's message. Raises UserError for an unknown task, too few items, and a chat
+    without a template.
     """
     form, by_chat = benchmarks.form_of(task, lm), task.lm_eval is not None and bool(task.chat)
     benchmark = benchmarks.load(task, seed, folder, lm)
@@ -86,13 +86,15 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
             _add(benchmark, instances[0], row)
     if reader := _answer_reader(task):
         for row in rows:
-            row["votes"] = [reader(row.get("prefill", "") + one.said) for one in row["completions"]]
+            row["votes"] = [
+                reader(row.get("prefill", "") + completion.said) for completion in row["completions"]
+            ]
     return rows
 
 
 @contextmanager
 def _unscored(loaded: Any) -> Iterator[None]:
-    """While it lasts, a task scores nothing: lm-eval's score of each first sample would be thrown away."""
+    """Have a task score nothing in the `with` block: lm-eval's score of each first sample is not needed."""
     score = loaded.process_results
     loaded.process_results = lambda doc, results: {}
     try:
@@ -102,7 +104,7 @@ def _unscored(loaded: Any) -> Iterator[None]:
 
 
 def _by_item(instances: Sequence[Any]) -> list[list[Any]]:
-    """The requests of each item: one, or where likelihoods are scored one a choice."""
+    """Return the requests of each item: one, or one for each choice if likelihoods are scored."""
     items: dict[int, list[Any]] = {}
     for instance in instances:
         items.setdefault(instance.doc_id, []).append(instance)
@@ -119,7 +121,7 @@ def _verify_together(task: EvalTask, instances: Sequence[Any]) -> None:
 
 
 def _answer_reader(task: EvalTask) -> Callable[[str], str | None] | None:
-    """The function by which a world without tags reads the answer of a completion; None for other worlds."""
+    """Return the function by which a world without tags reads an answer; None for other worlds."""
     return getattr(task.task.make_world(), "stated", None) if task.task else None
 
 
@@ -140,7 +142,7 @@ def _row(task: EvalTask, item: int, instance: Any) -> Row:
 
 
 def _score(benchmark: Benchmark, instances: Sequence[Any], row: Row) -> None:
-    """Add the score of one item's responses: one, or where likelihoods are scored one a choice."""
+    """Add the score of one item's responses: one, or one for each choice if likelihoods are scored."""
     loaded, doc = benchmark.task, instances[0].doc
     filtered = [instance.filtered_resps[benchmark.filter] for instance in instances]
     try:
@@ -177,11 +179,11 @@ def _add(benchmark: Benchmark, instance: Any, row: Row) -> None:
 
 
 def vote(filtered: Any, is_answer: bool) -> str | None:
-    """The answer that a completion votes for: the boxed or tagged one, or else what the filter gave."""
+    """Return the answer that a completion votes for: the boxed or tagged one, or else the filter's."""
     if not isinstance(filtered, str):
         return None
     inside = last_box(filtered)
-    given = answer(filtered) if inside is None else inside
-    if given is None and is_answer and filtered not in NO_ANSWER:
+    voted = answer(filtered) if inside is None else inside
+    if voted is None and is_answer and filtered not in NO_ANSWER:
         return filtered
-    return given
+    return voted

@@ -19,7 +19,7 @@ Row = dict[str, Any]  # of evals.harness.sample
 
 
 def load(tasks: Iterable[EvalTask]) -> dict[str, Judge]:
-    """Task name -> its judge; one that several tasks name is loaded once."""
+    """Return task name -> its judge; a judge that several tasks name is loaded once."""
     loaded: dict[Source, Judge] = {}
     judges: dict[str, Judge] = {}
     for task in tasks:
@@ -32,10 +32,10 @@ def load(tasks: Iterable[EvalTask]) -> dict[str, Judge]:
 
 
 def score(task: EvalTask, rows: list[Row], judge: Judge) -> None:
-    """Add to each row, a value a sample: "judge", P(the sample is better), and "order_flips".
+    """Add to each row, a value for each sample: "judge", P(the sample is better), and "order_flips".
 
-    The latter is whether the two orders have different winners. Raises UserError where the data set has no
-    reply to compare with.
+    The latter is whether the two orders have different winners. Raises UserError if the data set has no reply
+    to compare with.
     """
     assert task.judge is not None
     pairs = [
@@ -49,9 +49,9 @@ def score(task: EvalTask, rows: list[Row], judge: Judge) -> None:
     first, _ = judge.answers(asked)
     wins = list(zip([1 - p for p in first[::2]], first[1::2], strict=True))  # of the sample, in each order
     for row in rows:
-        own, wins = wins[: len(row["completions"])], wins[len(row["completions"]) :]
-        row["judge"] = [(one + other) / 2 for one, other in own]
-        row["order_flips"] = [(one > 0.5) != (other > 0.5) for one, other in own]
+        sample_wins, wins = wins[: len(row["completions"])], wins[len(row["completions"]) :]
+        row["judge"] = [(ahead + other) / 2 for ahead, other in sample_wins]
+        row["order_flips"] = [(ahead > 0.5) != (other > 0.5) for ahead, other in sample_wins]
 
 
 def _reply(task: EvalTask, row: Mapping[str, Any]) -> str:

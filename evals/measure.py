@@ -61,20 +61,20 @@ def measure(evaluation: Evaluation, options: argparse.Namespace, progress: Progr
 
 
 def _checks(task: EvalTask, rows: Sequence[Row], progress: Progress) -> list[Check]:
-    """What to warn of. Raises UserError where a verifier has failed over every completion."""
+    """Return what to warn of. Raises UserError if a verifier has failed over every completion."""
     failures = [said for row in rows for said in row.get("unjudged", {}).values()]
     if not failures:
         return []
     checks = [health.unjudged(task.name, failures, len(rows) * (task.samples or 1))]
-    for one in health.stop_at_errors(checks):
-        progress.warn(one["message"])
+    for check in health.stop_at_errors(checks):
+        progress.warn(check["message"])
     return checks
 
 
 def _headline(values: Mapping[str, Mapping[str, float]]) -> str:
-    """`accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval.
+    """Return `accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval.
 
-    Without those of nothing.
+    Metrics of no samples are left out.
     """
     return ", ".join(
         f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"

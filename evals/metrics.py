@@ -15,12 +15,12 @@ DIGITS = 9  # decimals that count when scores are compared: rounding errors deci
 
 
 def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
-    """{"items", "samples", "metrics": {name: {"value", "low", "high"}}, "variance": {"items", "sampling"}}.
+    """Return the summary of a task's rows, whose lengths are in generated tokens with the end of sequence.
 
-    The variance and the metrics of right answers are there only where something verifies the task, those of
-    samples only where some are drawn: of a task that scores likelihoods, accuracy and score alone. Lengths
-    are in generated tokens, the end-of-sequence token included. A metric of nothing (the length of right
-    answers when none is right) is None.
+    It is {"items", "samples", "metrics": {name: {"value", "low", "high"}}, "variance": {"items",
+    "sampling"}}. The variance and the metrics of right answers are there only if something verifies the task,
+    and metrics of samples only if some are drawn: a task that scores likelihoods has accuracy and score
+    alone. A metric of nothing (the length of right answers if none is right) is None.
     """
     resampled = resamples(len(rows))
     metrics = {}
@@ -32,13 +32,13 @@ def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
 
 
 def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Floats]]:
-    """Metric -> (numerator, denominator), each (items,): the metric is the ratio of their sums."""
+    """Return metric -> (numerator, denominator), each (items,): the metric is the ratio of their sums."""
     ones = np.ones(len(rows))
     tokens = np.array([row["tokens"] for row in rows], dtype=float)  # (items, samples)
     metrics = right(rows, k, tokens) if _verified(rows) else {}
     if "scores" in rows[0]:
         metrics["score"] = _score(rows)
-    if not tokens.size:  # likelihoods were scored, and nothing drawn
+    if not tokens.size:  # likelihoods were scored, and nothing was drawn
         return metrics
     formatted = np.array([row["formatted"] for row in rows], dtype=float)
     truncated = np.array([row["truncated"] for row in rows], dtype=float)
@@ -56,7 +56,7 @@ def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Float
 
 
 def _of_tool(rows: list[Row]) -> dict[str, tuple[Floats, Floats]]:
-    """Calls of a sample, the share of samples that call, and of calls the share that is malformed."""
+    """Return the calls of a sample, the share of samples that call, and the share of malformed calls."""
     calls, malformed = (np.array([row[name] for row in rows], dtype=float) for name in ("calls", "malformed"))
     ones = np.ones(len(rows))
     return {
@@ -67,18 +67,18 @@ def _of_tool(rows: list[Row]) -> dict[str, tuple[Floats, Floats]]:
 
 
 def _among(rows: list[Row], name: str, which: str) -> tuple[Floats, Floats]:
-    """The mean of score `name` over the samples whose score `which` is 1."""
+    """Return the mean of score `name` over the samples whose score `which` is 1."""
     values, counts = (np.array([row[score] for row in rows], dtype=float) for score in (name, which))
     return (values * counts).sum(axis=1), counts.sum(axis=1)
 
 
 def _verified(rows: list[Row]) -> bool:
-    """Whether something has judged these rows right or wrong."""
+    """Return whether something has judged these rows right or wrong."""
     return rows[0]["correct"][0] is not None
 
 
 def right(rows: list[Row], k: tuple[int, ...], tokens: Floats) -> dict[str, tuple[Floats, Floats]]:
-    """The metrics of right and wrong answers; `tokens` (items, samples), empty where nothing is drawn."""
+    """Return the metrics of right and wrong answers; `tokens` (items, samples), empty if nothing is drawn."""
     correct = _correct(rows)
     votes = [row["votes"] for row in rows]
     ones = np.ones(len(rows))
@@ -100,7 +100,7 @@ def right(rows: list[Row], k: tuple[int, ...], tokens: Floats) -> dict[str, tupl
 
 
 def _by_answer(name: str, values: Floats, correct: Bools) -> dict[str, tuple[Floats, Floats]]:
-    """The means of `values` over right and over wrong samples; both arrays (items, samples)."""
+    """Return the means of `values` over right and over wrong samples; both arrays (items, samples)."""
     return {
         f"{name}_{side}": ((values * of).sum(axis=1), of.sum(axis=1).astype(float))
         for side, of in (("correct", correct), ("incorrect", ~correct))
@@ -108,27 +108,27 @@ def _by_answer(name: str, values: Floats, correct: Bools) -> dict[str, tuple[Flo
 
 
 def _score(rows: list[Row]) -> tuple[Floats, Floats]:
-    """The mean of lm-eval's own metric, over all parts of all samples of all items."""
+    """Return the mean of lm-eval's own metric, over all parts of all samples of all items."""
     parts = [[part for sample in row["scores"] for part in sample] for row in rows]
     return np.array([sum(each) for each in parts]), np.array([float(len(each)) for each in parts])
 
 
 def _correct(rows: list[Row]) -> Bools:
-    """(items, samples)"""
+    """Return whether each sample is correct, (items, samples)."""
     return np.array([row["correct"] for row in rows], dtype=bool)
 
 
 def _difficulties(rows: list[Row]) -> dict[int, Floats]:
-    """Difficulty -> (items,), 1 where an item has it."""
+    """Return difficulty -> (items,), 1 if an item has it, else 0."""
     of = np.array([-1 if row["difficulty"] is None else row["difficulty"] for row in rows])
     return {value: (of == value).astype(float) for value in sorted(set(of.tolist()) - {-1})}
 
 
 def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
-    """Metric -> (items,) from the scores of evals/scores.py: their means, win_rate, kl, best-of-n.
+    """Return metric -> (items,) from the scores of evals/scores.py: their means, win_rate, kl, best-of-n.
 
-    A sample wins where its gold is above that of the world's own reply, or where a judge prefers it to the
-    data set's; a tie counts half.
+    A sample wins if its gold is above the gold of the world's own reply, or if a judge prefers it to the data
+    set's; a tie counts half.
     """
     scored = {
         name: np.round(np.array([row[name] for row in rows], dtype=float), DIGITS)  # (items, samples)

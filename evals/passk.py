@@ -22,11 +22,11 @@ NEGLIGIBLE = 1e-18  # chance; of a sum that is at most 1
 
 
 def pass_at_k(correct: Bools, k: int) -> Floats:
-    """(items,) unbiased chance that at least one of k samples is right: 1 - C(n-c, k) / C(n, k).
+    """Return the unbiased probability (items,) that at least one of k samples is right.
 
-    Chen et al. 2021, eq. 1. The ratio of binomials is the chance of k wrong draws in a row, without
-    replacement; as a product of k factors it neither overflows nor misses 0 and 1.
-    Raises ValueError unless 1 <= k <= n.
+    It is 1 - C(n-c, k) / C(n, k) (Chen et al. 2021, eq. 1). The ratio of binomials is the probability of k
+    wrong draws in a row, without replacement; as a product of k factors it neither overflows nor misses 0 and
+    1. Raises ValueError unless 1 <= k <= n.
     """
     n = _samples(correct, k)
     wrong = (~correct).sum(axis=1)[:, None]  # (items, 1)
@@ -35,24 +35,25 @@ def pass_at_k(correct: Bools, k: int) -> Floats:
 
 
 def majority_at_k(correct: Bools, answers: Answers, k: int) -> Floats:
-    """(items,) expected accuracy of the majority answer of k samples, over every k-subset of the n samples.
+    """Return the expected accuracy (items,) of the majority answer of k samples, over every k-subset.
 
-    Exact, not simulated. A tie goes to the answer seen first; in a random order each tied answer is first
-    equally often, so a winner tied with t others counts 1 / (t + 1). An answer is worth the mean correctness
-    of the samples that gave it, and a subset without answers 0. So maj@1 is the accuracy, if samples without
-    an answer are wrong. Raises ValueError unless 1 <= k <= n.
+    It is exact, not simulated. A tie goes to the answer seen first; in a random order each tied answer is
+    first equally often, so a winner tied with t others counts 1 / (t + 1). An answer is worth the mean
+    correctness of the samples that gave it, and a subset without answers 0. So maj@1 is the accuracy, if
+    samples without an answer are wrong. Raises ValueError unless 1 <= k <= n.
     """
     _samples(correct, k)
-    return np.array([_majority(right, given, k) for right, given in zip(correct, answers, strict=True)])
+    return np.array([_majority(right, votes, k) for right, votes in zip(correct, answers, strict=True)])
 
 
 def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
-    """One item: the sum over right answers a and counts j of P(a is drawn j times and wins).
+    """Return for one item the sum over right answers a and counts j of P(a is drawn j times and wins).
 
-    Drawing k of n without replacement is drawing each sample with chance p and conditioning on k in all (any
-    p; k/n keeps the numbers near 1). Counts of different answers are then independent, so their joint law is
-    a product of polynomials in z, whose power is the number of samples drawn. A second variable u marks the
-    rivals that reach j too: the integral of u^t over [0, 1] is the wanted 1 / (t + 1), by Gauss-Legendre.
+    Drawing k of n without replacement is drawing each sample with probability p and conditioning on k in all
+    (any p; k/n keeps the numbers near 1). Counts of different answers are then independent, so their joint
+    law is a product of polynomials in z, whose power is the number of samples drawn. A second variable u
+    marks the rivals that reach j too: the integral of u^t over [0, 1] is the wanted 1 / (t + 1), by
+    Gauss-Legendre.
     """
     votes: dict[str, list[bool]] = {}
     for right, answer in zip(correct, answers, strict=True):
@@ -77,7 +78,10 @@ def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
 def _by_products(
     free: int, rivals: Sequence[int], j: int, others: int, n: int, p: float, u: Floats
 ) -> Floats:
-    """(nodes,) chance of `others` draws beside an answer's j, no rival above j; u marks ties."""
+    """Return the probability (nodes,) of `others` draws beside an answer's j, no rival above j.
+
+    The variable u marks ties.
+    """
     law = np.tile(_draws(free, n, p)[: others + 1], (len(u), 1))  # (nodes, other draws)
     for size in rivals:
         law = _times(law, _draws(size, n, p)[: j + 1], u)
@@ -87,7 +91,7 @@ def _by_products(
 def _by_transform(
     free: int, rivals: Sequence[int], j: int, others: int, n: int, p: float, u: Floats
 ) -> Floats:
-    """As `_by_products`, by Fourier transform: for thousands of samples, to about 1e-12."""
+    """Return the same as `_by_products`, by Fourier transform: for thousands of samples, to about 1e-12."""
     width = next_fast_len(n + 1, real=True)  # no product has more than n draws
     law = np.tile(rfft(_draws(free, n, p), width), (len(u), 1))
     for size, count in Counter(rivals).items():
@@ -99,19 +103,22 @@ def _by_transform(
 
 @cache
 def _quadrature(nodes: int) -> tuple[Floats, Floats]:
-    """Gauss-Legendre's places and weights on [0, 1], each (nodes,); numpy's call is slow."""
+    """Return Gauss-Legendre's points and weights on [0, 1], each (nodes,); numpy's call is slow."""
     places, weights = np.polynomial.legendre.leggauss(nodes)
     return (places + 1) / 2, weights / 2
 
 
 @cache
 def _draws(size: int, n: int, p: float) -> Floats:
-    """(n + 1,) chance of 0, 1, … n draws out of `size` samples; few sizes occur, and scipy's call is slow."""
+    """Return the probability (n + 1,) of 0, 1, … n draws out of `size` samples.
+
+    Few sizes occur, and scipy's call is slow.
+    """
     return binom.pmf(np.arange(n + 1), size, p)
 
 
 def _times(law: Floats, rival: Floats, u: Floats) -> Floats:
-    """`law` (nodes, draws) times a rival's polynomial (j + 1,), whose last term u marks as a tie."""
+    """Return `law` (nodes, draws) times a rival's polynomial (j + 1,), whose last term u marks as a tie."""
     product, width = np.zeros_like(law), law.shape[1]
     for drawn, chance in enumerate(rival[:width]):
         tie = u[:, None] if drawn == len(rival) - 1 else 1.0
@@ -120,7 +127,7 @@ def _times(law: Floats, rival: Floats, u: Floats) -> Floats:
 
 
 def resamples(items: int, draws: int = 2000, seed: int = 0) -> Floats:
-    """(draws, items): how often each item occurs in each bootstrap resample of the items."""
+    """Return how often each item occurs in each bootstrap resample of the items, (draws, items)."""
     rng = np.random.default_rng(seed)
     return rng.multinomial(items, np.full(items, 1 / items), size=draws).astype(float)
 
@@ -128,11 +135,11 @@ def resamples(items: int, draws: int = 2000, seed: int = 0) -> Floats:
 def interval(
     numerator: Floats, denominator: Floats, resampled: Floats, level: float = 0.95
 ) -> tuple[float, float, float]:
-    """(value, low, high) of sum(numerator) / sum(denominator): percentile bootstrap over items.
+    """Return (value, low, high) of sum(numerator) / sum(denominator): percentile bootstrap over items.
 
     Items are resampled together with their samples, so the replicates vary by items and by sampling: in a
     two-stage sample the first stage carries both. Resampling inside an item would count sampling twice and,
-    as repeats replace distinct samples, push pass@k below its value. All NaN where the denominator is 0 (the
+    as repeats replace distinct samples, push pass@k below its value. All are NaN if the denominator is 0 (the
     length of right answers when none is right).
     """
     if not denominator.sum():
@@ -144,11 +151,11 @@ def interval(
 
 
 def variance(correct: Bools) -> dict[str, float]:
-    """The variance of the mean accuracy, split in two parts that add up to it: {"items", "sampling"}.
+    """Return the variance of the mean accuracy in two parts that add up to it: {"items", "sampling"}.
 
     One-way random effects: the samples of an item vary by p(1 - p), the items by the spread of p. More
-    samples an item shrink only "sampling". With one sample an item the two cannot be separated, and all is
-    "items".
+    samples for each item shrink only "sampling". With one sample an item the two cannot be separated, and all
+    is "items".
     """
     items, n = correct.shape
     if items < 2:

@@ -46,12 +46,12 @@ Row = dict[str, Any]  # of evals.harness.sample
 
 @dataclass(frozen=True)
 class Judges:
-    """The models that score completions; None where no task needs it."""
+    """The models that score completions; None if no task needs the model."""
 
-    policy: Any = None  # which drew them
-    reference: Any = None  # `policy` itself where both have the same weights
+    policy: Any = None  # the model that drew the completions
+    reference: Any = None  # `policy` itself if both have the same weights
     proxy: reward_model.RewardModel | None = None
-    asked: Mapping[str, Judge] = field(default_factory=dict)  # task -> who compares two replies
+    asked: Mapping[str, Judge] = field(default_factory=dict)  # task -> the judge that compares two replies
 
 
 def load(
@@ -61,12 +61,10 @@ def load(
     lm: Any,
     dtype: str,
 ) -> tuple[Judges, dict[str, str]]:
-    """The models that the scores of `tasks` need, and role -> digest of each but the policy.
+    """Return the models that the scores of `tasks` need, and role -> digest of each but the policy.
 
-    That of a judge stands under `judge/TASK`.
-
-    `inputs`: role -> metrics.json of a stage; `source` and `lm` are the evaluated model and its sampler, and
-    `dtype` what it and the reference are computed in.
+    A judge's digest has the key `judge/TASK`. `inputs`: role -> metrics.json of a stage; `source` and `lm`
+    are the evaluated model and its sampler, and `dtype` is the precision of this model and the reference.
     Raises UserError for a role without an input, and for a model whose tokenizer is not the policy's.
     """
     tasks = list(tasks)
@@ -100,9 +98,9 @@ def load(
 
 
 def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
-    """Add to each row the scores that `task.score` names, one for each sample; that of kl is "logratio".
+    """Add to each row the scores that `task.score` names, one for each sample; kl's is called "logratio".
 
-    With gold comes "reference_gold", the score of the world's own reply. Raises UserError where a score of a
+    With gold comes "reference_gold", the score of the world's own reply. Raises UserError if a score of a
     model is not finite.
     """
     world: Any = task.task.make_world() if task.task else None
@@ -115,7 +113,7 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
         _add_each(rows, "trace", partial(step_scores.right_trace, world))
     completions: list[Completion] = [completion for row in rows for completion in row["completions"]]
     if "proxy" in task.score and judges.proxy is not None:
-        rewards = judges.proxy.score_ids([[*one.context, *one.ids] for one in completions])
+        rewards = judges.proxy.score_ids([[*drawn.context, *drawn.ids] for drawn in completions])
         _add(rows, task, "proxy", rewards.double().mean(dim=0).tolist())
     if (of_steps := step_scores.MADE.keys() & set(task.score)) and judges.proxy is not None:
         chances = step_scores.log_chances(judges.proxy, rows, world)
@@ -138,14 +136,14 @@ def _add_gold(rows: list[Row], world: Any) -> None:
 
 
 def _add_each(rows: list[Row], name: str, value: Callable[[Problem, str], float]) -> None:
-    """Add `value` of each completion, with what its prompt has begun of it."""
+    """Add `value` of each completion, joined to the prefill at the end of its prompt."""
     for row in rows:
         wholes = [row.get("prefill", "") + completion.said for completion in row["completions"]]
         row[name] = [value(samples.problem(row), whole) for whole in wholes]
 
 
 def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> list[float]:
-    """log pi(y|x) - log pi_ref(y|x) of each completion; equal ones are computed once."""
+    """Return log pi(y|x) - log pi_ref(y|x) of each completion; equal ones are computed once."""
     if reference is policy:
         return [0.0] * len(completions)
     places, contexts, drawn = _distinct(completions)
@@ -154,9 +152,9 @@ def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> li
 
 
 def _perplexities(reference: Any, completions: list[Completion]) -> list[float]:
-    """exp(-log pi_ref(y|x) / |y|) of each completion, with its end of sequence; 1 of an empty one.
+    """Return exp(-log pi_ref(y|x) / |y|) of each completion, with its end of sequence; 1 of an empty one.
 
-    As arXiv 2504.13837 §4.2 measures how well a base model knows the answers of a trained one.
+    It is the measure of arXiv 2504.13837 §4.2 for how well a base model knows the answers of a trained one.
     """
     places, contexts, drawn = _distinct(completions)
     sums = sequence_logps(reference, contexts, drawn)
@@ -165,7 +163,7 @@ def _perplexities(reference: Any, completions: list[Completion]) -> list[float]:
 
 
 def _distinct(completions: list[Completion]) -> tuple[list[int], list[list[int]], list[list[int]]]:
-    """The place of each completion among the distinct ones, and the contexts and tokens of those."""
+    """Return the number of each completion among the distinct ones, and their contexts and tokens."""
     places, alone = distinct((tuple(c.context), tuple(c.ids)) for c in completions)
     return places, [[*context] for context, _ in alone], [[*ids] for _, ids in alone]
 

@@ -1,9 +1,9 @@
-"""What the steps of a solution say of the whole: a process reward model's score, and the trace.
+"""Scores of a whole solution from its steps: a process reward model's score, and the trace.
 
-A process reward model gives each step the chance to be right. Of the whole solution that makes their product,
-the chance that every step is right, or their minimum (Lightman et al. 2023, arXiv 2305.20050); the answer is
-the last step. What it says of the last alone is score `proxy`. A trace is right where no step is wrong;
-Uesato et al. (2022, arXiv 2211.14275) count the right answers whose trace is not.
+A process reward model gives each step the probability to be right. For the whole solution they are
+multiplied, the probability that every step is right, or their minimum is taken (Lightman et al. 2023, arXiv
+2305.20050); the answer is the last step. The probability of the last step alone is score `proxy`. A trace is
+right if no step is wrong; Uesato et al. (2022, arXiv 2211.14275) count the right answers whose trace is not.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +19,9 @@ MADE: Mapping[str, Callable[[Sequence[float]], float]] = {"proxy_product": sum, 
 
 
 def log_chances(model: RewardModel, rows: Sequence[Mapping[str, Any]], world: World | None) -> list:
-    """Of each completion of `rows`, log sigmoid(r) at the end of each of its steps, and at its own end.
+    """Return for each completion log sigmoid(r) at the end of each of its steps, and at its own end.
 
-    `world`: None of a data set, whose steps are lines.
+    `world` is None for a data set, whose steps are lines.
     """
     place = placer(world, model.tokenizer, special=True)
     sequences: list[list[int]] = []
@@ -36,11 +36,11 @@ def log_chances(model: RewardModel, rows: Sequence[Mapping[str, Any]], world: Wo
 
 
 def right_trace(world: World, problem: Problem, whole: str) -> float:
-    """1 where there are steps, and none of them is wrong."""
+    """Return 1 if there are steps and none of them is wrong, else 0."""
     steps = world.steps(problem, whole)
     return float(bool(steps) and all(steps))
 
 
 def scores(chances: Sequence[Sequence[float]], name: str) -> list[float]:
-    """The score `name` of each completion: the log of its steps' product or minimum."""
-    return [float(MADE[name](one)) for one in chances]
+    """Return the score `name` of each completion: the log of its steps' product or minimum."""
+    return [float(MADE[name](steps)) for steps in chances]

@@ -1,10 +1,10 @@
 """A base model measured by each of its candidate templates, and by the best of them in every table.
 
-A base model never learnt a template: with another it may do far better, and what RL seems to bring may be
+A base model never learnt a template: with another one it may do far better, and what RL seems to bring may be
 the template alone (arXiv 2503.20783, §2). So a task may list candidates (`templates`), and the base is asked
-all its problems by each. The numbers and samples of the task are those of the most accurate one; the others
-stand beside it as `task@template`. The choice is made on the problems that it is measured on, so it favours
-the base, and gains over it are the smaller for it.
+all its problems by each. The numbers and samples of the task are those of the most accurate candidate; the
+others appear beside it as `task@template`. The choice is made on the problems that it is measured on, so it
+favours the base, and gains over it are the smaller for it.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ Measured = dict[str, Any]  # of evals.metrics.summary
 
 
 def candidates(task: EvalTask) -> dict[str, EvalTask]:
-    """Template's name -> the task put by it: its own form first; that alone where it has no candidates."""
+    """Return template's name -> the task put by it: its own form first, and alone if it has no candidates."""
     if not task.templates:
         return {OWN: task}
     others = {
@@ -31,17 +31,17 @@ def candidates(task: EvalTask) -> dict[str, EvalTask]:
 
 
 def best(measured: Mapping[str, Measured]) -> str:
-    """The name of the most accurate; of equals the first."""
+    """Return the name of the most accurate; of equals the first."""
     return max(measured, key=lambda name: measured[name]["metrics"]["accuracy"]["value"])
 
 
 def measure(task: EvalTask, draw: Callable[[EvalTask], list[Row]]) -> tuple[Measured, list[Row]]:
-    """The metrics and the rows of a task; `draw` asks a model one candidate's problems.
+    """Return the metrics and the rows of a task; `draw` asks a model one candidate's problems.
 
-    With candidates the metrics are the best one's, with "template", its name, and "templates": name ->
+    With candidates the metrics are the best candidate's, with "template", its name, and "templates": name ->
     metrics of each. Its rows have the name of the task, those of the others `task@template`.
     """
-    drawn = {name: draw(one) for name, one in candidates(task).items()}
+    drawn = {name: draw(candidate) for name, candidate in candidates(task).items()}
     measured = {name: metrics.summary(rows, task.k) for name, rows in drawn.items()}
     if not task.templates:
         return measured[OWN], drawn[OWN]

@@ -18,7 +18,7 @@ from snakemake_logger_plugin_encore.left import said, seconds_left
 
 PLANNED = Path(".snakemake/encore.planned.json")  # job's message -> seconds; written while the first ones run
 TAIL = 25  # lines of a failed job's log
-ENDING = {  # what Snakemake says when it is told to end -> in our words
+ENDING = {  # Snakemake's message when it is asked to end -> in our words
     "Will exit after finishing currently running jobs": "told to end: no other job starts; those that run "
     "are waited for (Ctrl-C ends them now, and what they have saved is kept)",
     "Terminating processes on user request": "interrupted: the jobs that run are ended",
@@ -26,7 +26,7 @@ ENDING = {  # what Snakemake says when it is told to end -> in our words
 
 
 def with_cores(arguments: list[str]) -> list[str]:
-    """The command line with `--cores` made `--cores all` where no number follows.
+    """Return the command line with `--cores` made `--cores all` if no number follows.
 
     Snakemake's help says "if N is omitted ... the number of available CPU cores", yet since version 8 its
     parser wants the N, and reads the target in `--cores r1_zero` as one.
@@ -39,7 +39,7 @@ def with_cores(arguments: list[str]) -> list[str]:
 
 
 def with_targets_first(arguments: list[str]) -> list[str]:
-    """The command line with the target of `--config seeds=5 r1_zero`, which --config would take, in front."""
+    """Return the command line with the target in `--config seeds=5 r1_zero` moved in front of --config."""
     targets: list[str] = []
     rest: list[str] = []
     inside = False
@@ -51,7 +51,7 @@ def with_targets_first(arguments: list[str]) -> list[str]:
 
 
 def is_snakemake(program: str) -> bool:
-    """Whether `sys.argv[0]` is `snakemake`, or that of `python -m snakemake`."""
+    """Return whether `sys.argv[0]` is `snakemake`, or that of `python -m snakemake`."""
     path = Path(program)
     return path.name == "snakemake" or path.parts[-2:] == ("snakemake", "__main__.py")
 
@@ -67,24 +67,27 @@ def clock(seconds: float) -> str:
 
 
 def shortened(reason: str, most: int = 3) -> str:
-    """Snakemake's reason for a job, with the first files of each of its lists: a grid has hundreds."""
+    """Return Snakemake's reason for a job, with the first files of each of its lists: a grid has hundreds."""
     lists = []
-    for one in reason.split("; "):
-        kind, _, names = one.partition(": ")
+    for part in reason.split("; "):
+        kind, _, names = part.partition(": ")
         files = names.split(", ")
         rest = f" and {len(files) - most} more" if len(files) > most else ""
-        lists.append(f"{kind}: {', '.join(files[:most])}{rest}" if names else one)
+        lists.append(f"{kind}: {', '.join(files[:most])}{rest}" if names else part)
     return "; ".join(lists)
 
 
 class LogHandler(LogHandlerBase):
-    """Jobs by their messages and times, of a failed one the end of its log; warnings as they are."""
+    """A handler that shows jobs by their messages and times, and for a failed one the end of its log.
+
+    Warnings are shown unchanged.
+    """
 
     def __post_init__(self) -> None:
         self.jobs: dict[int, tuple[str, float]] = {}  # id -> message, start
         self.done: dict[str, float] = {}  # message -> seconds
         self.failed: dict[str, list[str]] = {}  # message -> logs
-        self.ending: set[str] = set()  # keys of ENDING that were told
+        self.ending: set[str] = set()  # keys of ENDING that were logged
         self.began = time.time()
         self.stream = sys.stdout if self.common_settings.stdout else sys.stderr
         self.dry = self.common_settings.dryrun
@@ -124,11 +127,11 @@ class LogHandler(LogHandlerBase):
         if record.getMessage().startswith("Nothing to be done"):
             return [record.getMessage()]
         ending = {said for said in ENDING if record.getMessage().startswith(said)} - self.ending
-        self.ending |= ending  # it is said again as each job ends
+        self.ending |= ending  # it is logged again as each job ends
         return [ENDING[said] for said in ending]
 
     def _left(self) -> str:
-        """`, about 20 minutes left`, where the run has been planned and a job is done."""
+        """Return `, about 20 minutes left`, if the run has been planned and a job is done."""
         try:
             fresh = PLANNED.stat().st_mtime >= self.began
             planned = json.loads(PLANNED.read_text(encoding="utf-8")) if fresh else {}
@@ -162,13 +165,13 @@ class LogHandler(LogHandlerBase):
 
 
 def tail(log: Path) -> list[str]:
-    """The end of a log file, indented, after its name."""
+    """Return the end of a log file, indented, after its name."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     return [f"       {log}, its end:", *(f"         {line}" for line in lines[-TAIL:])]
 
 
 def _without_rule_errors(message: str) -> list[str]:
-    """A failed command once: Snakemake tells it again as an exception, with the whole configuration in it."""
+    """Return a failed command once: Snakemake repeats it as an exception, with all of its configuration."""
     if message.startswith(("RuleException", "CalledProcessError", "WorkflowError:\nAt least one job")):
         return []
     return message.splitlines()

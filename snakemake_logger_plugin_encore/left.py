@@ -1,4 +1,4 @@
-"""How long a run will yet take, from what was planned of its jobs and how long those took that are done."""
+"""The time that a run will yet take, from the plan of its jobs and the times of those that are done."""
 
 from collections.abc import Mapping
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 def seconds_left(
     planned: Mapping[str, float], done: Mapping[str, float], running: Mapping[str, float], elapsed: float
 ) -> float | None:
-    """Seconds on the clock until all planned jobs are done; None where nothing says how long they take.
+    """Return seconds on the clock until all planned jobs are done; None if nothing says how long they take.
 
     All values are seconds: `planned` of each job by its name, `done` and `running` how long these took or
-    have been running, `elapsed` since the run began. Jobs go on to take as many times their plan, and as many
-    at a time, as those so far.
+    have been running, `elapsed` since the run began. Jobs are expected to keep the ratio to their plan, and
+    the number at a time, of those so far.
     """
     known = {name: took for name, took in done.items() if name in planned}
     rest = {name: seconds for name, seconds in planned.items() if name not in done}
@@ -23,7 +23,7 @@ def seconds_left(
 
 
 def said(seconds: float) -> str:
-    """`about 20 minutes left`."""
+    """Return seconds as `about 20 minutes left`."""
     if seconds < 90:
         return "about a minute left"
     hours = seconds / 3600

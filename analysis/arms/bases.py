@@ -1,4 +1,4 @@
-"""Whether all seeds of a run start from one base model, and what other base models gave."""
+"""Base models: whether all seeds of a run start from the same one, and what other base models gave."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,19 +10,19 @@ from analysis.numbers.means import number
 from analysis.numbers.recorded import title
 from analysis.numbers.run import Run
 
-# Beside the records: record, claim, base (the seed that pretrained it), seed, difference.
+# a file beside the records: record, claim, base (the seed that pretrained it), seed, difference
 OTHERS = "other_bases.csv"
 
 
 def one_base(run: Run) -> str:
-    """Return the sentence that all seeds share one base model; an empty text if they do not."""
+    """Return the sentence that all seeds share one base model; "" if they do not."""
     if not shares_base(run):
         return ""
     return "All seeds share one base model, so the intervals say nothing of other base models."
 
 
 def one_base_each(runs: Iterable[Run]) -> str:
-    """Return the same sentence of several runs; where they differ, it names the fewer of the two kinds."""
+    """Return the same sentence for several runs; if they differ, it names the rarer of the two kinds."""
     shared: list[str] = []
     varied: list[str] = []
     for run in runs:
@@ -36,9 +36,9 @@ def one_base_each(runs: Iterable[Run]) -> str:
 
 
 def others(folder: Path, records: Iterable[str]) -> str:
-    """Return what claims of these records in `folder` came to on base models other than theirs, in sentences.
+    """Return the outcome of these records' claims on base models other than theirs, in sentences.
 
-    Empty where none was tried on another base model.
+    The text is empty if none was tried on another base model.
     """
     if not (folder / OTHERS).exists():
         return ""

@@ -12,12 +12,12 @@ from analysis.numbers.run import Run
 from analysis.page.style import banded, panels, powers_of_two
 
 BEFORE = "#6b6b6b"
-ANY = "#333333"  # in the legend, in place of the arms' own colours
+ANY = "#333333"  # in the legend, instead of the arms' own colours
 Curve = dict[float, Mean]  # x -> mean and interval
 
 
 def pass_at_k(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> Figure | None:
-    """pass@k against k with 95% bands; a dotted line where the two curves surely cross."""
+    """Draw pass@k against k with 95% bands; a dotted line marks where the two curves surely cross."""
     by_place = curves(run, table, f"{task}/pass@")
     figure = _draw(run, by_place, palette, "k samples")
     if figure is None:
@@ -38,12 +38,12 @@ def pass_at_k(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, st
 def by_difficulty(
     run: Run, table: pd.DataFrame, task: str, what: str, palette: Mapping[str, str]
 ) -> Figure | None:
-    """`what` (accuracy or length) against the problem's difficulty."""
+    """Draw `what` (accuracy or length) against the problem's difficulty."""
     return _draw(run, curves(run, table, f"{task}/{what}/difficulty="), palette, "difficulty")
 
 
 def curves(run: Run, table: pd.DataFrame, prefix: str) -> dict[tuple[str, str], Curve]:
-    """(arm, checkpoint) -> the metrics `<prefix><x>` by rising x; without those that were not measured."""
+    """Return (arm, checkpoint) -> the metrics `<prefix><x>` by rising x, without unmeasured ones."""
     rows = table[table.metric.str.startswith(prefix) & table.node.isin(run.ends) & table.step.isna()]
     by_place: dict[tuple[str, str], Curve] = {}
     for (arm, node, metric), group in rows.groupby(["arm", "node", "metric"], sort=False):
@@ -54,9 +54,9 @@ def curves(run: Run, table: pd.DataFrame, prefix: str) -> dict[tuple[str, str], 
 
 
 def crossing_of(by_place: Mapping[tuple[str, str], Curve], arm: str, ends: Sequence[str]) -> float | None:
-    """Where the mean curves of an arm cross; None unless each is surely above the other at some k.
+    """Return where the mean curves of an arm cross; None unless each is surely above the other at some k.
 
-    Surely: the intervals do not overlap there.
+    Surely means that the intervals do not overlap there.
     """
     sides = [by_place.get((arm, end), {}) for end in ends]
     if len(sides) < 2:
@@ -85,8 +85,8 @@ def _draw(
     for arm in arms:
         axis = axes[arm]
         axis.set_title(arm)
-        own = [(BEFORE, "--"), (palette[arm], "-")][-len(run.ends) :]
-        for name, (colour, line) in zip(run.ends, own, strict=True):
+        line_styles = [(BEFORE, "--"), (palette[arm], "-")][-len(run.ends) :]
+        for name, (colour, line) in zip(run.ends, line_styles, strict=True):
             if curve := by_place.get((arm, name)):
                 banded(axis, curve, colour, line, 0.22, marker="o", ms=3.2)
     figure.supxlabel(label, fontsize=10.5)
@@ -94,5 +94,5 @@ def _draw(
 
 
 def _arms(run: Run, by_place: Mapping[tuple[str, str], Curve]) -> list[str]:
-    """The arms that have a panel: those whose last checkpoint was measured, in the run's order."""
+    """Return the arms with a panel, whose last checkpoint was measured, in the run's order."""
     return [arm for arm in run.arms if any((arm, end) in by_place for end in run.ends[-1:])]

@@ -1,4 +1,4 @@
-"""The figure of arms.selectors: accuracy against n, a panel a task and policy."""
+"""The figure of arms.selectors: accuracy against n, with a panel for each task and policy."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from analysis.arms.selectors import ORACLE, ORDER
 from analysis.page.style import powers_of_two, stacked
 
-INK = "#333333"  # of what is no arm's own
+INK = "#333333"  # colour of what belongs to no arm
 DASHED, DOTTED, LONG = (0, (4, 1.5)), (0, (1, 1.2)), (0, (7, 2))
 LOOKS: Mapping[str, Mapping[str, Any]] = {
     "PRM, product": {"ls": "-", "marker": "o"},
@@ -24,14 +24,14 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
 
 
 def draw(frame: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
-    """Of the rows of selectors.selectors(); a reward model has the colour of its arm."""
+    """Draw the rows of selectors.selectors(); a reward model has the colour of its arm."""
     if not len(frame):
         return None
     panels = list(frame.groupby(["task", "policy"], sort=False))
     arms = [arm for arm in palette if (frame.arm == arm).any()]
-    there = [selector for selector in ORDER if (frame.selector == selector).any()]
+    present = [selector for selector in ORDER if (frame.selector == selector).any()]
     colour = palette[arms[0]] if len(arms) == 1 else INK
-    handles = [_line([], [], selector, colour) for selector in there]
+    handles = [_line([], [], selector, colour) for selector in present]
     if len(arms) > 1:
         handles += [Line2D([], [], color=palette[arm], lw=4, label=arm) for arm in arms]
     figure, axes = stacked(len(panels), 2.4, handles, titles=True)
@@ -52,12 +52,12 @@ def draw(frame: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
 
 
 def _line(x: Any, y: Any, selector: str, colour: str) -> Line2D:
-    """In `colour`, unless the selector has one of its own."""
+    """Return a line in `colour`, unless the selector has its own."""
     return Line2D(x, y, **{"lw": 1.5, "ms": 3.8, "color": colour, **LOOKS[selector]}, label=selector)
 
 
 def in_words(frame: pd.DataFrame) -> str:
-    """What the ends of the curves are."""
+    """Return the values at the ends of the curves, in words."""
     several = frame.arm[frame.arm != ""].nunique() > 1
     said = []
     for (task, policy), group in frame.groupby(["task", "policy"], sort=False):

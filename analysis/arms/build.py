@@ -10,7 +10,7 @@ from analysis.numbers.run import Run
 
 @dataclass(frozen=True)
 class Arms:
-    """Return the final numbers of every checkpoint of every arm; no rows if the run has no data."""
+    """The final numbers of every checkpoint of every arm; no rows if the run has no data."""
 
     levels: pd.DataFrame
     best_of_n: pd.DataFrame
@@ -19,7 +19,7 @@ class Arms:
 
 
 def build(run: Run, numbers: pd.DataFrame) -> Arms:
-    """The tables, from the final numbers of a run."""
+    """Return the tables, from the final numbers of a run."""
     rows = levels.levels(run, numbers)
     return Arms(
         rows,

@@ -1,4 +1,4 @@
-"""What each arm is worth: against the base recipe, as a rung of a ladder, as what the full recipe loses."""
+"""The effect of each arm: against the base recipe, as a step of a ladder, or as a loss of the full recipe."""
 
 import math
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ ARROW = "\N{RIGHTWARDS ARROW}"
 def against_base(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """Every other arm's final `measure` less that of the first, paired by seed; the best arm first."""
+    """Return every other arm's final `measure` minus the first's, paired by seed; the best arm first."""
     metric = f"{task}/{measure}"
     differences = [_difference(run, table, metric, arm, run.arms[0], palette) for arm in run.arms[1:]]
     return sorted(filter(None, differences), key=lambda row: -row.mean)
@@ -43,7 +43,10 @@ def before_after(
 def ladder(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """Final `measure` of the arms of the recipe's `ladder`; the text is the step from the arm before."""
+    """Return the final `measure` of the arms of the recipe's `ladder`.
+
+    The text is the step from the arm before.
+    """
     metric = f"{task}/{measure}"
     rungs: list[interval_rows.Row] = []
     below = ""
@@ -63,7 +66,7 @@ def ladder(
 def leave_one_out(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """The arms of the recipe's `leave_one_out.without`, in its order, less `full`, paired by seed."""
+    """Return the arms of the recipe's `leave_one_out.without`, in its order, minus `full`, paired by seed."""
     named = run.document.leave_one_out
     if named is None:
         return []
@@ -73,7 +76,7 @@ def leave_one_out(
 
 
 def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> list[interval_rows.Row]:
-    """Interquartile mean of final accuracy over seeds x levels of difficulty, the best arm first.
+    """Return the interquartile mean of final accuracy over seeds x levels of difficulty, the best arm first.
 
     Every arm is measured on the levels that all arms have; arms with fewer than two models are left out.
     """
@@ -93,7 +96,7 @@ def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str
 
 
 def _levels(table: pd.DataFrame, arm: str, node: str, task: str) -> pd.DataFrame:
-    """Accuracy at a checkpoint: models x the levels of difficulty that every model has."""
+    """Return accuracy at a checkpoint: models x the levels of difficulty that every model has."""
     prefix = f"{task}/accuracy/difficulty="
     here = table[(table.arm == arm) & (table.node == node) & table.metric.str.startswith(prefix)]
     here = here.drop_duplicates(["source", "metric"])
@@ -108,5 +111,5 @@ def _difference(
 
 
 def end(run: Run, arm: str) -> str:
-    """`arm/checkpoint` of the last checkpoint."""
+    """Return `arm/checkpoint` of the last checkpoint."""
     return f"{arm}/{run.ends[-1] if run.ends else ''}"

@@ -1,4 +1,4 @@
-"""The figure of dials: a panel a factor, the final accuracy of the arms that differ in this factor alone."""
+"""The figure of dials, with a panel for each factor: the final accuracy of arms that differ in it alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from analysis.page.style import panels
 
 @dataclass(frozen=True)
 class Level:
-    """A value of a factor: what the axis says of it, its arm, and the arm's final result."""
+    """A value of a factor: its label on the axis, its arm, and the arm's final result."""
 
     name: str
     arm: str
@@ -24,8 +24,8 @@ class Level:
 
 
 def levels(run: Run, table: pd.DataFrame, task: str, measure: str) -> dict[str, list[Level]]:
-    """Return the measured levels of each of the recipe's `factors` that has two of them or more."""
-    found = {
+    """Return the measured levels of each of the recipe's `factors` that has at least two of them."""
+    measured_levels = {
         factor: [
             Level(name, arm, mean)
             for name, arm in arms.items()
@@ -33,17 +33,17 @@ def levels(run: Run, table: pd.DataFrame, task: str, measure: str) -> dict[str, 
         ]
         for factor, arms in run.document.factors.items()
     }
-    return {factor: each for factor, each in found.items() if len(each) > 1}
+    return {factor: each for factor, each in measured_levels.items() if len(each) > 1}
 
 
 def draw(
-    found: Mapping[str, list[Level]], base: str, palette: Mapping[str, str], label: str
+    by_factor: Mapping[str, list[Level]], base: str, palette: Mapping[str, str], label: str
 ) -> Figure | None:
-    """Draw a panel a factor on one axis of results, with a dotted line at the arm `base`."""
-    if not found:
+    """Draw a panel for each factor on one axis of results, with a dotted line at the arm `base`."""
+    if not by_factor:
         return None
-    figure, axes = panels(list(found), own_x=True)
-    for factor, each in found.items():
+    figure, axes = panels(list(by_factor), own_x=True)
+    for factor, each in by_factor.items():
         axis = axes[factor]
         axis.set_title(factor)
         axis.plot(range(len(each)), [level.result.value for level in each], color="#bbbbbb", lw=1, zorder=1)
@@ -61,9 +61,9 @@ def draw(
     return figure
 
 
-def in_words(found: Mapping[str, list[Level]]) -> str:
+def in_words(by_factor: Mapping[str, list[Level]]) -> str:
     """Return what the figure shows: `group size: 2 0.61 [0.59, 0.63], 4 …`."""
     return "; ".join(
         f"{factor}: " + ", ".join(f"{level.name} {shown(level.result)}" for level in each)
-        for factor, each in found.items()
+        for factor, each in by_factor.items()
     )

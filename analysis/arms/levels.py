@@ -13,7 +13,7 @@ from encore.recipe.metric_names import OF_TOOL
 
 
 def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
-    """(arm, checkpoint, task) with the best template, wherever several templates ask the same problems."""
+    """Return (arm, checkpoint, task) with the best template, if several templates ask the same problems."""
     best = set()
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
@@ -30,7 +30,7 @@ def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
 
 
 def levels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """One row a checkpoint and task. A checkpoint that arms share appears once, under its owner."""
+    """Return a row for each checkpoint and task. A checkpoint that arms share has one row, its owner's."""
     best, seen, rows = _best_templates(run, table), set(), []
     compared: dict[str, str] = {}  # task -> the metric whose numbers must exist
     for arm in run.arms:
@@ -62,27 +62,27 @@ def levels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
-    """Column name -> metric."""
-    there = set(table.metric)
-    columns = {leaf: f"{task}/{leaf}" for leaf in PREFERENCES if f"{task}/{leaf}" in there}
+    """Return column name -> metric."""
+    metrics = set(table.metric)
+    columns = {leaf: f"{task}/{leaf}" for leaf in PREFERENCES if f"{task}/{leaf}" in metrics}
     columns |= {"accuracy": f"{task}/accuracy"}
     for name in ("pass", "maj"):
         metric = largest(table, task, name)
         if metric:
             columns[metric.rpartition("/")[2]] = metric
-    of_tool = [leaf for leaf in OF_TOOL if f"{task}/{leaf}" in there]
+    of_tool = [leaf for leaf in OF_TOOL if f"{task}/{leaf}" in metrics]
     leaves = (*of_tool, "format_rate", "truncation_rate", *LENGTHS)
     return columns | {leaf: f"{task}/{leaf}" for leaf in leaves}
 
 
 def levels_shown(run: Run, frame: pd.DataFrame, by: Mapping[tuple[str, str, str], str]) -> pd.DataFrame:
-    """The same for a reader: some metrics with intervals, and the best of several templates marked.
+    """Return the same for a reader: some metrics with intervals, and the best of several templates marked.
 
-    `by`: (arm, checkpoint, task) -> the best of a base model's candidate templates.
+    `by` maps (arm, checkpoint, task) to the best of a base model's candidate templates.
     """
     rows = []
     names = [column.removesuffix("_low") for column in frame.columns if column.endswith("_low")]
-    if "format_rate" in names and not frame.format_rate.any():  # nobody was asked for a format
+    if "format_rate" in names and not frame.format_rate.any():  # no arm was asked for a format
         names.remove("format_rate")
     for row in frame.to_dict("records"):
         template = by.get((row["arm"], row["checkpoint"], row["task"]), "")

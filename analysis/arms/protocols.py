@@ -12,22 +12,22 @@ class Followed(NamedTuple):
     task: str
     protocol: str
     source: str
-    own: str  # what the task sets itself, `max_gen_toks 4096 in place of 32768`; empty if nothing
+    own: str  # what the task sets itself, `max_gen_toks 4096 in place of 32768`; "" if nothing
 
 
 def followed(run: Run) -> list[Followed]:
-    """Each task that names a protocol, once for all arms that have it alike."""
-    found: dict[Followed, None] = {}
+    """Return each task that names a protocol, once for all arms that have it alike."""
+    result: dict[Followed, None] = {}
     for arm in run.arms:
         for name, task in run.recipe.layers.merged(run.scale, arm, "evals").get("tasks", {}).items():
             if KEY in task:
-                own = [
+                changes = [
                     f"{key} {_shown(ours)} in place of {_shown(theirs)}"
                     for key, (theirs, ours) in departures(task).items()
                 ]
                 source = protocols()[task[KEY]]["source"]
-                found[Followed(name, task[KEY], source, ", ".join(own))] = None
-    return list(found)
+                result[Followed(name, task[KEY], source, ", ".join(changes))] = None
+    return list(result)
 
 
 def _shown(value: Any) -> str:

@@ -1,6 +1,7 @@
-"""Accuracy of the best of n samples by what selects it: a reward model, the majority, an oracle.
+"""Accuracy of the best of n samples by their selector: a reward model, the majority, an oracle.
 
-As Lightman et al. (2023, arXiv 2305.20050, Fig. 3) and Wang et al. (2023, arXiv 2312.08935) compare them.
+The comparison is that of Lightman et al. (2023, arXiv 2305.20050, Fig. 3) and Wang et al. (2023, arXiv
+2312.08935).
 """
 
 from collections.abc import Iterator
@@ -16,20 +17,20 @@ from encore.recipe.kinds.reward_model import RewardModelStage
 from encore.recipe.metric_names import SELECTORS, task_of
 
 COLUMNS = ["task", "policy", "arm", "selector", "n", "accuracy", "low", "high"]
-# a reward model's score of the whole, by its `labels`; without them it has learnt from comparisons
+# name of a reward model's score of the whole, by its `labels`; without them it learnt from comparisons
 WHOLE = {"steps": "PRM, last step", "outcome": "ORM"}
 COMPARED = "reward model"
 BY_STEPS = {"bon_product": "PRM, product", "bon_min": "PRM, minimum"}
 ORACLE = "oracle (pass@n)"
-BESIDE = {"maj": "majority", "pass": ORACLE}  # that no reward model selects
+BESIDE = {"maj": "majority", "pass": ORACLE}  # selectors that are not reward models
 ORDER = (*BY_STEPS.values(), *WHOLE.values(), COMPARED, *BESIDE.values())
-Found = tuple[str, str, dict[int, Mean]]  # arm, or none; selector; n -> accuracy
+Found = tuple[str, str, dict[int, Mean]]  # arm, or ""; selector; n -> accuracy
 
 
 def selectors(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
-    """A row a task, policy, selector and n, of policies whose best of at least two n a reward model selects.
+    """Return a row for each task, policy, selector and n, if a reward model selects for two n or more.
 
-    `arm` is whose reward model it is, empty where none selects. A policy that arms share is one policy, under
+    `arm` is the reward model's arm, "" without a reward model. A policy that arms share is one policy, under
     the name that preferences.contenders gives it.
     """
     selected = {task_of(metric) for metric in numbers.metric.unique() if "/accuracy/bon" in metric}
@@ -49,19 +50,19 @@ def selectors(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_policy(run: Run, numbers: pd.DataFrame, task: str, policy: Contender) -> list[Found]:
-    """Its curves in the order of ORDER, and within a selector of arms."""
+    """Return a policy's curves in the order of ORDER, and within a selector of arms."""
     places = list(dict.fromkeys(in_arm(run, policy, arm) for arm in run.arms))
-    found = list(_selected(run, numbers, task, places))
-    if not found:
+    curves = list(_selected(run, numbers, task, places))
+    if not curves:
         return []
     for name, selector in BESIDE.items():
         beside = (by_count(numbers, place.at, f"{task}/{name}") for place in places)
-        found += [("", selector, curve) for curve in list(filter(None, beside))[:1]]
-    return sorted(found, key=lambda one: ORDER.index(one[1]))
+        curves += [("", selector, curve) for curve in list(filter(None, beside))[:1]]
+    return sorted(curves, key=lambda item: ORDER.index(item[1]))
 
 
 def _selected(run: Run, numbers: pd.DataFrame, task: str, places: list[Contender]) -> Iterator[Found]:
-    """What reward models select at these places; an evaluation that arms share once."""
+    """Yield what reward models select at these places; an evaluation that arms share comes once."""
     seen = set()
     for place in places:
         for best in SELECTORS.values():
@@ -76,14 +77,14 @@ def _selected(run: Run, numbers: pd.DataFrame, task: str, places: list[Contender
 
 
 def _whole(run: Run, place: Contender) -> str:
-    """What the arm's reward model is called where its score of the whole selects."""
+    """Return the name of the arm's reward model when its score of the whole selects."""
     proxy = run.graph.inputs(run.evaluation(place.arm, place.checkpoint))["proxy"]
     stage = run.graph.stage(proxy)
     return WHOLE.get(stage.labels or "", COMPARED) if isinstance(stage, RewardModelStage) else COMPARED
 
 
 def selectors_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The largest n alone; without the columns that say nothing."""
+    """Return the rows of the largest n, without the columns that say nothing."""
     rows = [
         {
             "task": task,

@@ -1,4 +1,4 @@
-"""Base models by each of their candidate templates: which is the best, and what the others give."""
+"""Base models by each of their candidate templates: the best one, and the results of the others."""
 
 import pandas as pd
 
@@ -11,7 +11,7 @@ from encore.recipe.sensitivity import OWN
 
 
 def templates(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """One row a base model, task and candidate: its accuracy, and of how many models it is the best.
+    """Return a row for each base model, task and candidate: accuracy, and of how many models it is the best.
 
     A base model that arms share appears once, under its owner.
     """
@@ -36,7 +36,7 @@ def templates(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def templates_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same for a reader."""
+    """Return the same for a reader."""
     return pd.DataFrame(
         {
             "checkpoint": f"{row['arm']}/{row['checkpoint']}, {row['task']}",
@@ -49,15 +49,18 @@ def templates_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def best(frame: pd.DataFrame) -> dict[tuple[str, str, str], str]:
-    """(arm, checkpoint, task) -> the templates by which its models are measured, of templates()'s rows."""
-    found: dict[tuple[str, str, str], str] = {}
+    """Return (arm, checkpoint, task) -> the templates by which its models are measured.
+
+    `frame` has the rows of templates().
+    """
+    result: dict[tuple[str, str, str], str] = {}
     for row in frame.to_dict("records"):
         if row["best_of"]:
             place = (row["arm"], row["checkpoint"], row["task"])
-            found[place] = f"{found[place]}, {row['template']}" if place in found else row["template"]
-    return found
+            result[place] = f"{result[place]}, {row['template']}" if place in result else row["template"]
+    return result
 
 
 def _chosen(run: Run, source: str, task: str) -> str:
-    """The template that an evaluation has found to be the best."""
+    """Return the template that an evaluation has found to be the best."""
     return ((read_json(run.artefact(source)) or {}).get("tasks", {}).get(task) or {}).get("template", OWN)

@@ -1,4 +1,4 @@
-"""What the report's intervals cover and what they leave out."""
+"""The coverage of the report's intervals: what they include and what they leave out."""
 
 import math
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def _kept(run: Run) -> tuple[str, ...]:
 
 
 def shares_base(run: Run) -> bool:
-    """Whether all seeds of the first arm start from one model: a pinned stage's, the Hub's or a folder's."""
+    """Return whether all seeds of the first arm start from one model, pinned or from elsewhere."""
     grids = [run.nodes(run.arms[0], seed) for seed in run.seeds_of(run.arms[0])]
     stages = [{node for node in grid if node.kind == "stage"} for grid in grids]
     pinned = set.intersection(*stages) if len(stages) > 1 else set()
@@ -59,7 +59,7 @@ def shares_base(run: Run) -> bool:
 
 
 def intervals(n: int) -> str:
-    """What the intervals of a page are, in the beginning of a sentence."""
+    """Return what the intervals of a page are, as the beginning of a sentence."""
     if n < 2:
         return "Intervals are 95%, over problems"
     if n > RANGE:
@@ -71,7 +71,7 @@ def intervals(n: int) -> str:
 
 
 def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """The standard error of each accuracy in `rows` of levels(), and the parts of its square as shares."""
+    """Return the standard error of each accuracy in `rows` of levels(), and its square's parts as shares."""
     shown = []
     read: dict[Node, dict[str, dict[Any, float]]] = {}
     for row in rows.to_dict("records"):
@@ -96,19 +96,22 @@ def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 def components(
     accuracies: Sequence[float], items: float, sampling: float, rates: np.ndarray | None
 ) -> dict[str, float]:
-    """The parts of the variance of a mean accuracy over models; they add up to its standard error squared.
+    """Return the parts of the variance of a mean accuracy over models.
 
-    problems   other problems would have been drawn: no number of seeds averages this out where all answer
-               the same
-    sampling   other answers would have been sampled
-    seeds      other models would have been trained (of two models or more): their variance less sampling's
+    They add up to its standard error squared:
 
-    accuracies: one a model. items, sampling: mean over models of evals.passk.variance. rates (models, items):
-    share of right answers; None where each model was asked other problems. A two-way random effects model, of
-    problems within seeds without rates; unbiased, before parts below zero are set to 0.
-    The part of the problems is the mean covariance of two models' rates: what they have in common. Which
-    problems one model happens to be better at changes with the next seed. `items` has both in it; it is
-    used where there is only one model.
+        problems   other problems would have been drawn: no number of seeds averages this out if all
+                   seeds answer the same problems
+        sampling   other answers would have been sampled
+        seeds      other models would have been trained (for two models or more): their variance minus
+                   that of sampling
+
+    `accuracies` has one value for each model. `items` and `sampling` are the means over models of
+    evals.passk.variance. `rates` (models, items) are the shares of right answers; None if each model was
+    asked other problems. It is a two-way random effects model, or without rates a model of problems within
+    seeds; unbiased, before parts below zero are set to 0. The part of the problems is the mean covariance of
+    two models' rates: what they have in common. Which problems one model happens to be better at changes with
+    the next seed. `items` has both in it; it is used if there is only one model.
     """
     n = len(accuracies)
     squares = {"problems": items if rates is not None else items / n, "sampling": sampling / n}
@@ -127,14 +130,14 @@ def components(
 def _rates(
     run: Run, arm: str, checkpoint: str, task: str, read: dict[Node, dict[str, dict[Any, float]]]
 ) -> np.ndarray:
-    """Share of right answers (models, items), for the items that all models were asked; `read` is a cache."""
+    """Return the share of right answers (models, items) on the items of all models; `read` is a cache."""
     asked = [run.evaluation(arm, checkpoint, seed) for seed in run.seeds]
     nodes = list(dict.fromkeys(run.graph.owner(node) for node in asked))
     for node in nodes:
         if node not in read:
             read[node] = {}
             for row in run.samples(node):
-                if row["correct"][0] is not None:  # of a task that something verifies
+                if row["correct"][0] is not None:  # something verifies the task
                     read[node].setdefault(row["task"], {})[row["item"]] = float(np.mean(row["correct"]))
     models = [read[node][task] for node in nodes if task in read[node]]
     shared = set.intersection(*map(set, models)) if models else set()

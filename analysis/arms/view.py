@@ -1,4 +1,4 @@
-"""Results on the page: how well every checkpoint does, and what each arm is worth."""
+"""Results on the page: how well every checkpoint does, and the effect of each arm."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,25 +27,25 @@ class Page:
     """The values that the template of results shows."""
 
     levels: Cells
-    best_of_n: Cells  # by what selects
-    parts: Cells  # of the variance of accuracy
-    intervals: str  # what they are called, by the number of seeds
+    best_of_n: Cells  # by selector
+    parts: Cells  # the parts of the variance of accuracy
+    intervals: str  # the name of the intervals, by the number of seeds
     fixed: str  # what stays the same from seed to seed
-    templates: Cells  # of base models with several
+    templates: Cells  # of base models with several templates
     protocols: list[protocols.Followed]
 
 
-def view(run: Run, numbers: pd.DataFrame, found: Arms, elsewhere: set[str]) -> View:
-    """The section; elsewhere: tasks whose numbers stand in tables of another section."""
-    by = best(found.templates)
-    every = Table("arms", "Arms and metrics", found.levels, levels_shown(run, found.levels, by))
+def view(run: Run, numbers: pd.DataFrame, arms: Arms, elsewhere: set[str]) -> View:
+    """Return the section; `elsewhere`: tasks whose numbers are in tables of another section."""
+    by = best(arms.templates)
+    every = Table("arms", "Arms and metrics", arms.levels, levels_shown(run, arms.levels, by))
     title = "Accuracy of the best of n by what selects it"
-    selected = Table("best_of_n", title, found.best_of_n, selectors_shown(found.best_of_n))
+    selected = Table("best_of_n", title, arms.best_of_n, selectors_shown(arms.best_of_n))
     by_template = Table(
-        "templates", "Base models by template", found.templates, templates_shown(found.templates)
+        "templates", "Base models by template", arms.templates, templates_shown(arms.templates)
     )
-    parts = Table("uncertainty", "Parts of the variance of accuracy", found.uncertainty)
-    here = found.levels[~found.levels.task.isin(elsewhere)] if elsewhere else found.levels
+    parts = Table("uncertainty", "Parts of the variance of accuracy", arms.uncertainty)
+    here = arms.levels[~arms.levels.task.isin(elsewhere)] if elsewhere else arms.levels
     page = Page(
         levels=cells(levels_shown(run, here, by)),
         best_of_n=selected.cells,
@@ -56,7 +56,7 @@ def view(run: Run, numbers: pd.DataFrame, found: Arms, elsewhere: set[str]) -> V
         protocols=protocols.followed(run),
     )
     tables = [every, *(table for table in (selected, by_template, parts) if len(table.numbers))]
-    return View(tables, list(_figures(run, numbers, found.best_of_n)), page)
+    return View(tables, list(_figures(run, numbers, arms.best_of_n)), page)
 
 
 def _figures(run: Run, numbers: pd.DataFrame, selected: pd.DataFrame) -> Iterator[Plan]:
@@ -94,7 +94,7 @@ def _figures(run: Run, numbers: pd.DataFrame, selected: pd.DataFrame) -> Iterato
 
 
 def _compared(run: Run, numbers: pd.DataFrame, task: str, palette: Mapping[str, str]) -> Iterator[Plan]:
-    """The figures that set arms against each other."""
+    """Yield the figures that compare arms."""
     measure = tasks.measure(numbers, task)
     word = tasks.MEASURES[measure]
     level = f"{word} on {task}"

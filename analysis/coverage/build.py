@@ -14,14 +14,14 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from encore.recipe.metric_names import FAMILIAR
 
-# shares of problems that add up to 1, and who solves them
+# shares of problems that add up to 1, and the models that solve them
 SOLVED = {"both": "both", "lost": "base alone", "gained": "it alone", "neither": "neither"}
 PERPLEXITY = "perplexity_correct"
 
 
 @dataclass(frozen=True)
 class Place:
-    """A checkpoint, and that of the same arm which it is set against."""
+    """A checkpoint, and the checkpoint of the same arm that it is compared with."""
 
     arm: str
     checkpoint: str
@@ -40,13 +40,13 @@ class Place:
 class Coverage:
     """The compared checkpoints, and the two tables of their problems."""
 
-    by_task: Mapping[str, Sequence[Place]]  # none empty
+    by_task: Mapping[str, Sequence[Place]]  # no list is empty
     crossovers: pd.DataFrame
     solved: pd.DataFrame
 
 
 def build(run: Run, numbers: pd.DataFrame) -> Coverage | None:
-    """The tables, from the final numbers of a run; None if its recipe asks for no coverage."""
+    """Return the tables, from the final numbers of a run; None if its recipe asks for no coverage."""
     compared = by_task(run, numbers)
     if not compared:
         return None
@@ -54,14 +54,14 @@ def build(run: Run, numbers: pd.DataFrame) -> Coverage | None:
 
 
 def by_task(run: Run, numbers: pd.DataFrame) -> dict[str, list[Place]]:
-    """Task -> what was compared on it, in the order of the run's arms; empty without `coverage`."""
+    """Return task -> what was compared on it, in the order of the run's arms; {} without `coverage`."""
     base = run.document.coverage
-    found: dict[str, list[Place]] = {}
+    places: dict[str, list[Place]] = {}
     for place in _places(run, base) if base else ():
         for task in tasks.tasks(run, place.arm, place.checkpoint):
             if len(measured(numbers, place.at, f"{task}/gained")):
-                found.setdefault(task, []).append(place)
-    return found
+                places.setdefault(task, []).append(place)
+    return places
 
 
 def _places(run: Run, base: str) -> Iterator[Place]:
@@ -72,17 +72,17 @@ def _places(run: Run, base: str) -> Iterator[Place]:
 
 
 def curve(numbers: pd.DataFrame, at: str, task: str) -> dict[int, Mean]:
-    """k -> pass@k of a checkpoint, by rising k."""
+    """Return k -> pass@k of a checkpoint, by rising k."""
     return tasks.by_count(numbers, at, f"{task}/pass")
 
 
 def crossovers(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) -> pd.DataFrame:
-    """A row a task and checkpoint: pass@k at both ends of k, the crossover, where it is ahead."""
+    """Return a row for each task and checkpoint: pass@k at both ends, the crossover, where it is ahead."""
     rows = []
     for task, places in by_task.items():
         for place in places:
             ends = [_ends(numbers, at, task) for at in (place.base_at, place.at)]
-            found = {name: _mean(numbers, place.at, task, name) for name in ("crossed", "ahead", "behind")}
+            means = {name: _mean(numbers, place.at, task, name) for name in ("crossed", "ahead", "behind")}
             seeds = measured(numbers, place.at, f"{task}/crossover").value
             rows.append(
                 {"task": task, "checkpoint": place.at, "k": ends[1][0]}
@@ -97,13 +97,16 @@ def crossovers(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) ->
                     "crossover": seeds.median(),
                 }
                 | {"from": seeds.min(), "to": seeds.max()}
-                | {name: mean.value for name, mean in found.items()}
+                | {name: mean.value for name, mean in means.items()}
             )
     return pd.DataFrame(rows)
 
 
 def solved(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) -> pd.DataFrame:
-    """A row a task, checkpoint and measure, with its mean over seeds and interval; nan where it has none."""
+    """Return a row for each task, checkpoint and measure, with its mean over seeds and interval.
+
+    The numbers are nan if the measure is missing.
+    """
     rows = []
     for task, places in by_task.items():
         for place in places:
@@ -118,7 +121,7 @@ def solved(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) -> pd.
 
 
 def _ends(numbers: pd.DataFrame, at: str, task: str) -> tuple[int, Mean, Mean]:
-    """The largest k of a checkpoint's curve, and its first and last mean."""
+    """Return the largest k of a checkpoint's curve, and its first and last mean."""
     means = curve(numbers, at, task)
     return max(means), means[min(means)], means[max(means)]
 

@@ -1,4 +1,4 @@
-"""The two figures of the section, a panel a task: curves of pass@k, and the problems that are solved."""
+"""The two figures of the section, with a panel for each task: curves of pass@k, and the solved problems."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ Compared = Mapping[str, Sequence[Place]]  # task -> places
 
 
 def curves(numbers: pd.DataFrame, by_task: Compared, palette: Mapping[str, str]) -> Figure | None:
-    """pass@k against k with 95% bands: the base dashed, the others in the colours of their arms."""
+    """Draw pass@k against k with 95% bands: the base dashed, the others in the colours of their arms."""
     arms = list(dict.fromkeys(place.arm for places in by_task.values() for place in places))
     if not arms:
         return None
@@ -37,7 +37,7 @@ def curves(numbers: pd.DataFrame, by_task: Compared, palette: Mapping[str, str])
 
 
 def solved_sets(frame: pd.DataFrame) -> Figure | None:
-    """A bar a checkpoint, from the table of build.solved(): which problems it and the base solve."""
+    """Draw a bar for each checkpoint, from build.solved(): the problems that it and the base solve."""
     if not len(frame):
         return None
     groups = list(frame.groupby("task", sort=False))
@@ -70,7 +70,7 @@ def solved_sets(frame: pd.DataFrame) -> Figure | None:
 
 
 def in_words(frame: pd.DataFrame) -> str:
-    """What the bars show."""
+    """Return what the bars show, in words."""
     if not len(frame):
         return ""
     wide = frame.pivot_table(index=["task", "checkpoint"], columns="measure", values="value", sort=False)

@@ -1,6 +1,6 @@
-"""Coverage on the page: what a trained model solves that its base does not, and the reverse.
+"""Coverage on the page: the problems that a trained model solves and its base does not, and the reverse.
 
-For a recipe with `coverage`; any other has no such section.
+The section exists for a recipe with `coverage` alone.
 """
 
 from collections.abc import Mapping
@@ -27,24 +27,24 @@ class Page:
 
     crossovers: Cells
     solved: Cells
-    base: str  # the checkpoint that the others are set against
+    base: str  # the checkpoint that the others are compared with
 
 
-def view(run: Run, numbers: pd.DataFrame, found: Coverage | None) -> View:
-    """The section; nothing if the run has no coverage."""
-    if found is None:
+def view(run: Run, numbers: pd.DataFrame, result: Coverage | None) -> View:
+    """Return the section; an empty one if the run has no coverage."""
+    if result is None:
         return View([], [], None)
     crossed = Table(
         "crossovers",
         "Where pass@k of the base passes that of training",
-        found.crossovers,
-        crossovers_shown(found.crossovers),
+        result.crossovers,
+        crossovers_shown(result.crossovers),
     )
     sets = Table(
         "solved_sets",
         "Problems solved by both, by one, by neither",
-        found.solved,
-        solved_shown(found.solved),
+        result.solved,
+        solved_shown(result.solved),
     )
     figures = [
         Plan(
@@ -52,22 +52,22 @@ def view(run: Run, numbers: pd.DataFrame, found: Coverage | None) -> View:
             "pass@k of the base and of every arm",
             "Chance that one of k samples is right, with 95% bands. Where the dashed line passes "
             "another, the base solves more problems than that arm, given as many samples.",
-            partial(drawings.curves, numbers, found.by_task, colours(run.recipe.arms(run.scale))),
+            partial(drawings.curves, numbers, result.by_task, colours(run.recipe.arms(run.scale))),
         ),
         Plan(
             "solved-sets",
             "Which problems are solved",
             "In all samples of each: what the base alone solves is lost in training, what it alone "
             "solves is gained. Mean over seeds.",
-            partial(drawings.solved_sets, found.solved),
-            drawings.in_words(found.solved),
+            partial(drawings.solved_sets, result.solved),
+            drawings.in_words(result.solved),
         ),
     ]
     return View([crossed, sets], figures, Page(crossed.cells, sets.cells, run.document.coverage or ""))
 
 
 def crossovers_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The crossovers for a reader."""
+    """Return the crossovers for a reader."""
     rows = []
     for row in frame.to_dict("records"):
         k = f"{row['k']:,.0f}"
@@ -90,7 +90,7 @@ def crossovers_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _range(row: Mapping[Any, Any]) -> str:
-    """`38 [21, 90]`: the median seed's crossover and the range of those that cross."""
+    """Return `38 [21, 90]`: the median seed's crossover and the range of those that cross."""
     if not row["seeds that cross"]:
         return DASH
     middle, low, high = (f"{row[name]:.3g}" for name in ("crossover", "from", "to"))
@@ -98,7 +98,7 @@ def _range(row: Mapping[Any, Any]) -> str:
 
 
 def solved_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a task and checkpoint; without the columns that none has."""
+    """Return a row for each task and checkpoint, without the columns that no row has."""
     names = {
         **SOLVED,
         "gained_by_chance": "by chance",

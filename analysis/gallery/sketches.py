@@ -16,7 +16,7 @@ from analysis.numbers.means import Mean, number
 from analysis.numbers.recorded import CURVES
 from analysis.numbers.run import Run
 from analysis.numbers.table import binned
-from analysis.page.style import colours
+from analysis.page.palette import colours
 from analysis.training.learning_curves import of_rl
 from analysis.verdicts.summary import plural
 

@@ -1,19 +1,20 @@
-"""What a checkpoint solves that the one before it does not, and the reverse, problem by problem.
+"""The problems that a checkpoint solves and the one before it does not, and the reverse.
 
-For a recipe with `coverage: before`, of each task that an arm's checkpoint `before` and another one of it
-were both asked; as final numbers of that other one. A problem is solved where one of its n samples is right.
+The numbers exist for a recipe with `coverage: before`, for each task that an arm's checkpoint `before` and
+another checkpoint of it were both asked. They are final numbers of the other checkpoint. A problem is solved
+if one of its n samples is right.
 
-- `TASK/both`, `TASK/gained`, `TASK/lost`, `TASK/neither`: the shares of problems that both solve, it alone,
-  `before` alone, neither; they add up to 1. `TASK/gained_by_chance` is what `before` gains on itself: the
-  mean share of problems that half of its samples solve and the other half does not.
-- `TASK/crossover` is the k at which `before` passes it in pass@k, between measured k on a log axis; nan
-  where it is not ahead at the smallest k, or `before` not at the largest. `TASK/crossed` is the share of
-  resamples of the problems in which they cross so.
-- `TASK/ahead`, `TASK/behind`: the shares of problems on which it is right more often than `before`, and less
-  often. The curves of one problem never cross, as both rise with the number of right samples alone: a
-  crossover is of a mean over problems, and comes from those on which it is behind.
-- `TASK/familiar`, where the task scores perplexity: the share of its right samples that are no more
-  perplexing to the reference than 95% of the right samples of `before` are.
+- `TASK/both`, `TASK/gained`, `TASK/lost`, `TASK/neither`: the shares of problems that both solve, the other
+  alone, `before` alone, neither; they add up to 1. `TASK/gained_by_chance` is what `before` gains on itself:
+  the mean share of problems that half of its samples solve and the other half does not.
+- `TASK/crossover` is the k at which `before` passes the other in pass@k, between measured k on a log axis;
+  nan if the other is not ahead at the smallest k, or `before` not at the largest. `TASK/crossed` is the share
+  of resamples of the problems in which they cross like this.
+- `TASK/ahead`, `TASK/behind`: the shares of problems on which the other is right more often than `before`,
+  and less often. The curves of one problem never cross, as both rise with the number of right samples alone:
+  a crossover concerns a mean over problems, and comes from the problems on which the other is behind.
+- `TASK/familiar`, if the task scores perplexity: the share of the other's right samples that are no more
+  perplexing to the reference than 95% of the right samples of `before`.
 
 Intervals are percentile bootstraps over problems, which both checkpoints were asked alike.
 """
@@ -31,8 +32,8 @@ from encore.recipe.graph import Node
 from encore.recipe.metric_names import COVERED, FAMILIAR
 from evals.passk import Bools, Floats, interval, pass_at_k, resamples
 
-READ = ("task", "item", "question", "correct", "perplexity")  # of it
-USUAL = 0.95  # share of the right samples of `before` that what is called familiar must not exceed
+READ = ("task", "item", "question", "correct", "perplexity")  # columns of a row that are compared
+USUAL = 0.95  # share of the right samples of `before` that a familiar sample's perplexity may not exceed
 Number = dict[str, float]  # value, low, high
 
 
@@ -47,7 +48,10 @@ class Pair:
 
 
 def rows(run: Run, arm: str, seed: int, read: dict[Node, list[Row]]) -> pd.DataFrame:
-    """The rows of table.collect for one arm and seed, columns node to source; `read`: samples read before."""
+    """Return the rows of table.collect for one arm and seed, columns node to source.
+
+    `read` caches samples.
+    """
     evaluations = {node.name: node for node in run.nodes(arm, seed) if node.kind == "eval"}
     base = evaluations.get(run.document.coverage or "")
     others = [evaluations[name] for name in run.checkpoints(arm) if name in evaluations]
@@ -64,7 +68,7 @@ def rows(run: Run, arm: str, seed: int, read: dict[Node, list[Row]]) -> pd.DataF
 
 
 def _samples(run: Run, node: Node, read: dict[Node, list[Row]]) -> list[Row]:
-    """What is compared of an evaluation's samples, without the texts, which are long."""
+    """Return what is compared of an evaluation's samples, without the texts, which are long."""
     if node not in read:
         read[node] = [{key: row[key] for key in READ if key in row} for row in run.samples(node)]
     return read[node]
@@ -73,9 +77,10 @@ def _samples(run: Run, node: Node, read: dict[Node, list[Row]]) -> list[Row]:
 def compared(
     before: Sequence[Row], after: Sequence[Row], ks: Mapping[str, Sequence[int]]
 ) -> dict[str, Number]:
-    """Metric -> number, from the rows of all tasks of both evaluations; `ks`: task -> its k.
+    """Return metric -> number, from the rows of all tasks of both evaluations; `ks`: task -> its k.
 
-    Without a task that nothing verifies, that one of them was not asked, or asked other problems.
+    It leaves out tasks that nothing verifies, and tasks that one evaluation was not asked, or with other
+    problems.
     """
     metrics: dict[str, Number] = {}
     for task, k in ks.items():
@@ -86,7 +91,7 @@ def compared(
 
 
 def _pair(before: Sequence[Row], after: Sequence[Row]) -> Pair | None:
-    """What can be compared; None where nothing can."""
+    """Return the samples that can be compared; None if there are none."""
     theirs, ours = (
         {row["item"]: row for row in rows if row["correct"][0] is not None} for rows in (before, after)
     )
@@ -103,21 +108,21 @@ def _pair(before: Sequence[Row], after: Sequence[Row]) -> Pair | None:
 
 
 def coverage(pair: Pair, ks: Sequence[int]) -> Iterator[tuple[str, Number]]:
-    """Each metric of one task with its number; `ks` beyond the samples of one of the two are left out."""
+    """Yield each metric of one task with its number; `ks` beyond the samples of either side are left out."""
     n = min(pair.before.shape[1], pair.after.shape[1])
     resampled, ones = resamples(len(pair.before)), np.ones(len(pair.before))
 
     def share(values: Floats, of: Floats = ones) -> Number:
         return dict(zip(("value", "low", "high"), interval(values, of, resampled), strict=True))
 
-    base, own = (pass_at_k(side, n) for side in (pair.before, pair.after))
+    base, other = (pass_at_k(side, n) for side in (pair.before, pair.after))
     rates = (pair.before.mean(axis=1), pair.after.mean(axis=1))
     crossing = _crossing(pair, sorted(k for k in {*ks} if k <= n) or [n], resampled)
     values = {
-        "both": share(base * own),
-        "gained": share((1 - base) * own),
-        "lost": share(base * (1 - own)),
-        "neither": share((1 - base) * (1 - own)),
+        "both": share(base * other),
+        "gained": share((1 - base) * other),
+        "lost": share(base * (1 - other)),
+        "neither": share((1 - base) * (1 - other)),
         "gained_by_chance": share(_by_chance(pair.before)),
         **crossing,
         "ahead": share((rates[1] > rates[0]).astype(float)),
@@ -132,21 +137,21 @@ def coverage(pair: Pair, ks: Sequence[int]) -> Iterator[tuple[str, Number]]:
 
 
 def _by_chance(correct: Bools) -> Floats:
-    """(problems,) chance that a random half of the samples solves a problem and the other half does not."""
+    """Return the probability (problems,) that one half of the samples solves a problem and the other not."""
     n = correct.shape[1] // 2 * 2
     if not n:
         return np.zeros(len(correct))
     half = pass_at_k(correct[:, :n], n // 2)
-    return correct[:, :n].any(axis=1) - half  # solved by both halves or either, less solved by the first
+    return correct[:, :n].any(axis=1) - half  # solved by at least one half, minus solved by the first
 
 
 def _crossing(pair: Pair, ks: Sequence[int], resampled: Floats) -> dict[str, Number]:
-    """The k at which `before` passes the other, and how often it does over resamples of the problems."""
+    """Return the k at which `before` passes the other, and how often it does over resampled problems."""
     curves = [np.stack([pass_at_k(side, k) for k in ks], axis=1) for side in (pair.before, pair.after)]
     items = len(pair.before)
     before, after = (resampled @ side / items for side in curves)  # (resamples, ks)
-    found = [passing(ks, b, a) for b, a in zip(before, after, strict=True)]
-    crossed = [k for k in found if k is not None]
+    crossings = [passing(ks, b, a) for b, a in zip(before, after, strict=True)]
+    crossed = [k for k in crossings if k is not None]
     at = passing(ks, curves[0].mean(axis=0), curves[1].mean(axis=0))
     spread = np.quantile(crossed, [0.025, 0.975]) if crossed and at is not None else (math.nan, math.nan)
     return {
@@ -155,21 +160,24 @@ def _crossing(pair: Pair, ks: Sequence[int], resampled: Floats) -> dict[str, Num
             "low": float(spread[0]),
             "high": float(spread[1]),
         },
-        "crossed": {"value": len(crossed) / len(found), "low": math.nan, "high": math.nan},
+        "crossed": {"value": len(crossed) / len(crossings), "low": math.nan, "high": math.nan},
     }
 
 
 def passing(ks: Sequence[int], before: Sequence[float], after: Sequence[float]) -> float | None:
-    """Where `before` passes `after`, if it does: `after` is ahead at the smallest k, it at the largest."""
+    """Return the k where `before` passes `after`.
+
+    The result is None unless `after` leads at the first k, `before` at the last.
+    """
     if not (after[0] > before[0] and before[-1] > after[-1]):
         return None
     return crossing(ks, before, after)
 
 
 def crossing(ks: Sequence[float], before: Sequence[float], after: Sequence[float]) -> float | None:
-    """The first k at which one curve passes the other, else None.
+    """Return the first k at which one curve passes the other, else None.
 
-    Between measured k the curves are straight on a log axis. Curves that only touch do not cross; those that
+    Between measured k the curves are straight on a log axis. Curves that only touch do not cross. Curves that
     coincide for a while and then part on the other side cross where they meet.
     """
     gaps = [a - b for b, a in zip(before, after, strict=True)]

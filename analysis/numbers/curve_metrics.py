@@ -36,16 +36,16 @@ import pandas as pd
 
 from encore.recipe.metric_names import AREA, AT_KL, COLLAPSED, FALL, OF_AREA, REACHED
 
-WINDOW = 5  # logged rollouts: one alone is too noisy to have reached anything
+WINDOW = 5  # number of logged rollouts, because one alone is too noisy to have reached anything
 CURVES = {"gold": "rewards/gold/mean", "proxy": "rewards/reward_model/mean"}
 KL = "kl"
 
 
 def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> dict[str, float]:
-    """Metric -> value of one stage, from its curve (columns step, metric, value).
+    """Return metric -> value for one stage, from its curve (columns step, metric, value).
 
-    named: the metrics of claims, gates and published numbers, which name levels and curves; of_sequences: the
-    curve `kl` is in nats a sequence, else the curve is not used.
+    `named` has the metrics of claims, gates and published numbers, which name levels and curves.
+    `of_sequences`: the curve `kl` is in nats a sequence; otherwise it is not used.
     """
     return {
         **reached(curve, named_in(named, REACHED)),
@@ -56,21 +56,21 @@ def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> d
 
 
 def named_in(metrics: Iterable[str], form: re.Pattern[str]) -> list[str]:
-    """The last group of `form` in each metric that has it, sorted: ["0.5"] of `updates_to/accuracy=0.5`.
+    """Return the sorted last groups of `form` in the metrics: ["0.5"] of `updates_to/accuracy=0.5`.
 
-    Each is as written, so that the metric can be found by its name again.
+    Each group is unchanged, so that the metric can be looked up by its name again.
     """
     return sorted({match.groups()[-1] for name in metrics if (match := form.fullmatch(name))})
 
 
 def budget_of(metric: str) -> str | None:
-    """`updates_to/budget` of `updates_to/accuracy=0.5`; None of a metric of another kind."""
+    """Return `updates_to/budget` for `updates_to/accuracy=0.5`; None for a metric of another kind."""
     match = REACHED.fullmatch(metric)
     return f"{match[1]}_to/budget" if match else None
 
 
 def reached(curve: pd.DataFrame, levels: Iterable[str]) -> dict[str, float]:
-    """The updates and samples to each level of accuracy; no samples where the curve has none."""
+    """Return the updates and samples to each level of accuracy; no samples if the curve has none."""
     levels, accuracy = list(levels), _series(curve, "accuracy")
     if accuracy.empty or not levels:
         return {}
@@ -81,26 +81,28 @@ def reached(curve: pd.DataFrame, levels: Iterable[str]) -> dict[str, float]:
     recent = accuracy.rolling(WINDOW).mean()
     metrics = {f"{unit}_to/budget": float(count.iloc[-1]) for unit, count in counts.items()}
     for level in levels:
-        passed = recent.index[recent >= float(level) - 1e-12]  # a mean of floats may miss it by rounding
+        passed = recent.index[
+            recent >= float(level) - 1e-12
+        ]  # a mean of floats may miss the level by rounding
         for unit, count in counts.items():
             metrics[f"{unit}_to/accuracy={level}"] = float(count[passed[0]]) if len(passed) else math.nan
     return metrics
 
 
 def areas(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
-    """`auc/<metric>` of each metric that was logged, in the metric's own unit."""
+    """Return `auc/<metric>` of each metric that was logged, in the metric's own unit."""
     logged = {metric: _series(curve, metric).dropna() for metric in metrics}
     return {f"{AREA}/{metric}": _mean(values) for metric, values in logged.items() if len(values)}
 
 
 def _mean(values: pd.Series) -> float:
-    """The mean of values by step, as of the straight lines between them."""
+    """Return the mean of values over steps, with straight lines between the values."""
     x, y = values.index.to_numpy(dtype=float), values.to_numpy(dtype=float)
     return float(np.trapezoid(y, x) / (x[-1] - x[0])) if len(x) > 1 else float(y[0])
 
 
 def collapsed(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
-    """`collapsed/<metric>`, 0 or 1, of each metric with 5 logged rollouts or more."""
+    """Return `collapsed/<metric>`, 0 or 1, of each metric with 5 logged rollouts or more."""
     means = {metric: _trailing(curve, metric) for metric in metrics}
     return {
         f"{FALL}/{metric}": float(values.iloc[-1] < values.max() / 2)
@@ -110,7 +112,7 @@ def collapsed(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
 
 
 def peaks(curve: pd.DataFrame, of_sequences: bool, levels: Iterable[str] = ()) -> dict[str, float]:
-    """The peaks of gold and proxy reward, and both at these levels of KL."""
+    """Return the peaks of gold and proxy reward, and both at these levels of KL."""
     metrics: dict[str, float] = {}
     kl = _trailing(curve, KL) if of_sequences else pd.Series(dtype=float)
     for name, logged in CURVES.items():
@@ -129,21 +131,21 @@ def peaks(curve: pd.DataFrame, of_sequences: bool, levels: Iterable[str] = ()) -
 
 
 def _passing(distances: pd.Series, values: pd.Series, level: float) -> float:
-    """`values` where `distances`, both by step, first reaches `level` from below; nan if it never does."""
+    """Return the value where `distances`, both by step, first reaches `level` from below; nan if never."""
     x, y = distances.to_numpy(), values.to_numpy()
     above = np.flatnonzero(x >= level)
-    if not len(above) or not above[0]:  # it never passed, or had passed before the first
+    if not len(above) or not above[0]:  # the level was never passed, or was passed before the first value
         return float(y[0]) if len(above) and x[0] == level else math.nan
     i = int(above[0])
     return float(y[i - 1] + (y[i] - y[i - 1]) * (level - x[i - 1]) / (x[i] - x[i - 1]))
 
 
 def _trailing(curve: pd.DataFrame, metric: str) -> pd.Series:
-    """Trailing means of WINDOW logged values by step; the first of them stands at the WINDOW-th."""
+    """Return trailing means of WINDOW logged values by step, beginning at the WINDOW-th."""
     return _series(curve, metric).rolling(WINDOW).mean().dropna()
 
 
 def _series(curve: pd.DataFrame, metric: str) -> pd.Series:
-    """The values of a metric by step; of a step that was logged twice, the later."""
+    """Return the values of a metric by step; if a step was logged twice, the later value."""
     rows = curve[curve.metric == metric].drop_duplicates("step", keep="last")
     return rows.set_index("step").value.sort_index()

@@ -1,16 +1,16 @@
 """Reward at equal KL, read off the frontier that several checkpoints of one seed form.
 
 `heldout/gold_at_kl/2.5` of `frontier/swept` is the score `heldout/gold` at `heldout/kl` = 2.5 nats, between
-the two places of the frontier that lie next to it below and above. It is interpolated linearly in sqrt(KL),
-the distance as whose function Gao et al. (2210.10760) write reward; places of the same KL count as one, with
+the two nearest places of the frontier below and above. It is interpolated linearly in sqrt(KL), because Gao
+et al. (2210.10760) write reward as a function of this distance. Places of the same KL count as one, with
 their mean score. Outside the range of the places it is nan. A KL that was estimated below 0 counts as 0.
 
-A seed that lacks a number at one of the places, as where a look has stopped its arm, has no row: a curve
-through the rest would be another one. A claim leaves both kinds of seed out. Those that do not reach a KL are
-no random choice among all, so a claim should ask for one that every seed reaches.
+A seed that lacks a number at one of the places, for example because a look has stopped its arm, has no row: a
+curve through the rest would be a different one. A claim leaves out such seeds, and seeds with nan. Seeds that
+do not reach a KL are not a random choice among all, so a claim should ask for a KL that every seed reaches.
 
-These are rows of the tidy table like any other: arm `frontier`, node <name>; `source` joins those of the
-places that the number was read between, for no other place has a part in it.
+These are rows of the tidy table like any other: arm `frontier`, node <name>. `source` joins the sources of
+the places that the number was read between, for no other place has a part in it.
 """
 
 import math
@@ -40,7 +40,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Reading:
-    """One number, and the points that it was read between; all of them where it is nan."""
+    """One number, and the points that it was read between; all of them if it is nan."""
 
     frontier: str
     metric: str
@@ -50,11 +50,11 @@ class Reading:
 
 
 def rows(document: Document, table: pd.DataFrame) -> pd.DataFrame:
-    """The rows to be added to a table of numbers.table: all that claims and gates ask of frontiers.
+    """Return the rows to be added to a table of numbers.table: all that claims and gates ask of frontiers.
 
-    document: the recipe's; table: of one run of it, whose recipe and scale the rows have too.
+    `document` is the recipe's; `table` belongs to one run of it, whose recipe and scale the rows have too.
     """
-    found = [
+    entries = [
         {
             "arm": FRONTIER,
             "seed": reading.seed,
@@ -65,27 +65,27 @@ def rows(document: Document, table: pd.DataFrame) -> pd.DataFrame:
         }
         for reading in readings(document, table)
     ]
-    added = pd.DataFrame(found, columns=table.columns)
-    if found:
+    added = pd.DataFrame(entries, columns=table.columns)
+    if entries:
         added[["recipe", "scale"]] = table[["recipe", "scale"]].iloc[0].tolist()
     return added.astype(table.dtypes.to_dict())
 
 
 def readings(document: Document, table: pd.DataFrame) -> list[Reading]:
-    """Every number that claims and gates ask of frontiers, seed by seed, from a table of numbers.table."""
-    found = []
+    """Return every number that claims and gates ask of frontiers, seed by seed, from a tidy table."""
+    result = []
     for name, metrics in document.asked_of_frontiers.items():
         places = document.frontiers[name]
         for metric in metrics:
             if match := ON_FRONTIER.fullmatch(metric):
                 task, score, level = match.groups()
                 for seed, points in _points(table, places, f"{task}/kl", f"{task}/{score}").items():
-                    found.append(Reading(name, metric, seed, *at(points, float(level))))
-    return found
+                    result.append(Reading(name, metric, seed, *at(points, float(level))))
+    return result
 
 
 def at(points: Sequence[Point], kl: float) -> tuple[float, tuple[Point, ...]]:
-    """The score at a KL, and the points that it lies between; nan and all points where it is out of range."""
+    """Return the score at a KL, and the points that it lies between; nan and all points if out of range."""
     x = math.sqrt(kl)
     below = max((point.distance for point in points if point.distance <= x), default=math.nan)
     above = min((point.distance for point in points if point.distance >= x), default=math.nan)
@@ -106,7 +106,7 @@ def _score(points: Sequence[Point]) -> float:
 
 
 def _points(table: pd.DataFrame, places: Sequence[str], kl: str, score: str) -> dict[int, list[Point]]:
-    """Seed -> a point for each of the places; without seeds that lack one."""
+    """Return seed -> a point for each of the places, without seeds that lack one."""
     final = table[table.step.isna() & table.metric.isin([kl, score]) & table.value.notna()]
     numbers = {
         (int(seed), f"{arm}/{node}", metric): (value, source)

@@ -1,4 +1,4 @@
-"""What was trained on what, in words: the first thing that a reader has to know of a number."""
+"""The model and its task in words: the first thing that a reader has to know of a number."""
 
 import pandas as pd
 
@@ -37,13 +37,16 @@ def model(run: Run, numbers: pd.DataFrame) -> str:
 
 
 def _size(parameters: float) -> str:
-    """`0.13M`, `34M`, `1.5B`."""
+    """Return a number of parameters as `0.13M`, `34M`, `1.5B`."""
     unit, letter = (1e9, "B") if parameters >= 1e9 else (1e6, "M")
     return f"{parameters / unit:.2g}{letter}"
 
 
 def task(run: Run) -> str:
-    """`sums of 3 to 8 terms`, `HuggingFaceH4/MATH-500`: what the headline's task asks; empty without one."""
+    """Return what the headline's task asks, as `sums of 3 to 8 terms` or `HuggingFaceH4/MATH-500`.
+
+    The result is "" without one.
+    """
     name = tasks.headline(run)
     if not name:
         return ""
@@ -52,7 +55,7 @@ def task(run: Run) -> str:
 
 
 def problems(asked: Task) -> str:
-    """The question of a `task` in words; empty if the task says nothing."""
+    """Return the question of a `task` in words; empty if the task says nothing."""
     if not isinstance(asked, WorldTask):
         return (asked.hub or asked.file or "") if isinstance(asked, DataSet) else ""
     if isinstance(asked, GymTask):

@@ -14,7 +14,7 @@ LENGTHS = ("length", "length_correct", "length_incorrect")
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over seeds; the interval is over seeds, or over items where all seeds share one model."""
+    """A mean over seeds; the interval is over seeds, or over items if all seeds share one model."""
 
     value: float
     low: float
@@ -24,16 +24,16 @@ class Mean:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends of the interval; twice the mean where there is no interval."""
+        """The ends of the interval; twice the mean if there is no interval."""
         return (self.value, self.value) if math.isnan(self.low) else (self.low, self.high)
 
     def columns(self, name: str = "value", prefix: str = "") -> dict[str, float]:
-        """The columns of a table: the mean under its name, and the ends of its interval."""
+        """Return the columns of a table: the mean under its name, and the ends of its interval."""
         return {name: self.value, f"{prefix}low": self.low, f"{prefix}high": self.high}
 
 
 def average(rows: pd.DataFrame) -> Mean:
-    """The mean of rows of table.measured(); a model that several seeds share counts once."""
+    """Return the mean of rows of table.measured(); a model that several seeds share counts once."""
     columns = zip(rows.source, rows.value, rows.low, rows.high, strict=True)
     models = {source: number for source, *number in columns if not math.isnan(number[0])}
     values = [value for value, _, _ in models.values()]
@@ -46,7 +46,7 @@ def average(rows: pd.DataFrame) -> Mean:
 
 
 def number(value: float, metric: str = "accuracy") -> str:
-    """The number as text: lengths and counts with one decimal, rates with three; a dash for none.
+    """Return the number as text: lengths and counts with one decimal, rates with three; a dash for nan.
 
     Metrics of training can be of any size and get three significant digits.
     """
@@ -62,32 +62,32 @@ def number(value: float, metric: str = "accuracy") -> str:
 
 
 def shown(mean: Mean, metric: str = "accuracy") -> str:
-    """The mean with its interval, as with_interval()."""
+    """Return the mean with its interval, as with_interval() does."""
     return with_interval(mean.value, mean.low, mean.high, metric)
 
 
 def with_interval(value: float, low: float, high: float, metric: str = "accuracy") -> str:
-    """`0.801 [0.774, 0.826]`, or the number alone where there is no interval."""
+    """Return `0.801 [0.774, 0.826]`, or the number alone if there is no interval."""
     if math.isnan(low):
         return number(value, metric)
     return f"{number(value, metric)} [{number(low, metric)}, {number(high, metric)}]"
 
 
 def percent(mean: Mean) -> str:
-    """`80.1 % [77.4, 82.6]` of a mean that is a fraction."""
+    """Return a mean that is a fraction as `80.1 % [77.4, 82.6]`."""
     value, low, high = (f"{100 * x:.1f}".replace("-", MINUS) for x in (mean.value, mean.low, mean.high))
     return f"{value} %" if math.isnan(mean.low) else f"{value} % [{low}, {high}]"
 
 
 def p_value(p: float) -> str:
-    """`p = 0.028`, `p < 0.001`; empty for none."""
+    """Return `p = 0.028` or `p < 0.001`; "" for nan."""
     if math.isnan(p):
         return ""
     return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
 
 
 def duration(seconds: float) -> str:
-    """`2 h 05 min`, `3 min 12 s`, `9 s`."""
+    """Return seconds as `2 h 05 min`, `3 min 12 s` or `9 s`."""
     rounded = round(seconds)
     if rounded >= 3600:
         return f"{rounded // 3600} h {rounded % 3600 // 60:02d} min"
@@ -95,5 +95,5 @@ def duration(seconds: float) -> str:
 
 
 def power(n: float) -> str:
-    """`3.8e13`."""
+    """Return a large number as `3.8e13`."""
     return f"{n:.1e}".replace("e+", "e")

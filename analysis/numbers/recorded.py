@@ -1,9 +1,9 @@
-"""The numbers of a published record, as the table of numbers.table has them.
+"""The numbers of a published record, in the form of numbers.table.
 
 A record keeps a number that arms or seeds share once, under the first of them (analysis.publish). Here each
-of them has it again, by what the recipe says that arms share and the record shows that seeds shared: a
-recipe that trains a base model for each seed by now may have pinned one. What is read off frontiers is no
-part of a record: it follows from the rest, by the recipe as it is now.
+of them has it again, by what the recipe says that arms share and the record shows that seeds shared: a recipe
+that now trains a base model for each seed may have pinned one before. Numbers read off frontiers are not part
+of a record: they follow from the rest, by the recipe as it is now.
 """
 
 import math
@@ -20,14 +20,14 @@ from encore.recipe.metric_names import task_of
 from encore.recipe.shared import Shared
 
 KEY = ["arm", "seed", "node"]
-POINTS = 25  # that a record keeps of a curve
-SIGNIFICANT = 6  # digits of a number
-DIGITS = 4  # and significant digits of each
-DECIMALS = 4  # that it keeps of the ends of an interval
-FRESH = 100  # where the seeds begin of a recipe that asks anew in another world
-PACKAGES = "packages.txt"  # all that was installed
-NUMBERS = "numbers.csv.gz"  # arm, seed, node, metric, value, low, high
-CURVES = "curves.csv.gz"  # arm, seed, node, step, and a column a metric
+POINTS = 25  # points of a curve that a record keeps
+SIGNIFICANT = 6  # significant digits of a number
+DIGITS = 4  # significant digits of a point of a curve
+DECIMALS = 4  # decimals of the ends of an interval
+FRESH = 100  # first seed of a recipe that was changed to ask again in another world
+PACKAGES = "packages.txt"  # list of all that was installed
+NUMBERS = "numbers.csv.gz"  # columns arm, seed, node, metric, value, low, high
+CURVES = "curves.csv.gz"  # columns arm, seed, node, step, and a column for each metric
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
@@ -37,35 +37,35 @@ def write(frame: pd.DataFrame, path: Path) -> None:
 
 
 def folders(published: Path) -> list[Path]:
-    """The records in a folder of records."""
+    """Return the records in a folder of records."""
     return sorted(path.parent for path in published.glob("*/claims.csv"))
 
 
 def title(record: str) -> str:
-    """Return what sentences call a record: `r1_zero` for r1_zero-cpu, and `r1_zero-small` as it is."""
+    """Return the name of a record in sentences: `r1_zero` for r1_zero-cpu, and `r1_zero-small` unchanged."""
     return record.removesuffix("-cpu")
 
 
 def of_earlier_world(folder: Path, graph: Graph) -> bool:
-    """Whether the recipe judges fresh seeds by now, from FRESH on, of which the record has none."""
+    """Return whether the recipe now judges fresh seeds, from FRESH on, none of which the record has."""
     first = graph.recipes[folder.name.rpartition("-")[0]].first_seed
     seeds = pd.read_csv(folder / NUMBERS, usecols=["seed"]).seed
     return first >= FRESH and bool((seeds < first).all())
 
 
 def current(published: Path, graph: Graph) -> list[Path]:
-    """The records in a folder of records that are not of an earlier world."""
+    """Return the records in a folder of records that are not of an earlier world."""
     return [folder for folder in folders(published) if not of_earlier_world(folder, graph)]
 
 
 def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
-    """The run of a record, of the seeds that are judged, and its final numbers, those of other seeds too."""
+    """Return the run of a record with its judged seeds, and its final numbers with all seeds."""
     run, kept = _read(folder, graph)
     return _judged(run), recorded(run, kept)
 
 
 def _read(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
-    """The run of all seeds of a record, and its NUMBERS."""
+    """Return the run of all seeds of a record, and its NUMBERS."""
     name, _, scale = folder.name.rpartition("-")
     kept = pd.read_csv(folder / NUMBERS, low_memory=False)
     seeds = tuple(int(seed) for seed in sorted(kept.seed.unique()))
@@ -73,10 +73,10 @@ def _read(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
 
 
 def as_run(folder: Path, graph: Graph) -> Graph:
-    """The graph by which a record was made: its seeds share the runs that its tables have of one seed alone.
+    """Return the graph of a record: its seeds share the runs that are recorded for one seed alone.
 
-    They share held-out problems too, as every record of a shared run did once, unless one of the models that
-    they share was measured with several seeds.
+    They also share held-out problems, as every record of a shared run once did, unless a shared model was
+    measured with several seeds.
     """
     name, _, scale = folder.name.rpartition("-")
     runs = pd.read_csv(folder / "runs.csv", usecols=["seed", "stage"])
@@ -95,7 +95,7 @@ def as_run(folder: Path, graph: Graph) -> Graph:
 
 
 def _measured_once(graph: Graph, name: str, scale: str) -> Iterator[tuple[str, str]]:
-    """(arm, checkpoint) of the evaluations that all seeds share by this graph, under their owners."""
+    """Yield (arm, checkpoint) of the evaluations that all seeds share by this graph, under their owners."""
     recipe = graph.recipes[name]
     for arm in recipe.arms(scale):
         for checkpoint in recipe.evaluations(scale, arm):
@@ -110,21 +110,21 @@ def _judged(run: Run) -> Run:
 
 
 def with_curves(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
-    """The same with what the record kept of learning curves, of the judged seeds; it reads no artefacts."""
+    """Return the run and numbers of `of_record` with the recorded learning curves; it reads no artefacts."""
     run, kept = _read(folder, graph)
     if (folder / CURVES).exists():
         wide = pd.read_csv(folder / CURVES)
         curves = wide.melt([*KEY, "step"], var_name="metric").dropna(subset=["value"])
         kept = pd.concat([kept, curves], ignore_index=True)
     judged = _judged(run)
-    table = recorded(run, kept)  # of all seeds: what they share may stand under one that is not judged
+    table = recorded(run, kept)  # all seeds, because what they share may be under a seed that is not judged
     return replace(judged, record=folder), table[table.seed.isin(judged.seeds)]
 
 
 def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """The curves of these metrics as CURVES has them: at most POINTS steps, neighbours averaged.
+    """Return the curves of these metrics as CURVES has them: at most POINTS steps, neighbours averaged.
 
-    Like NUMBERS, with what arms or seeds share once, under the first.
+    As in NUMBERS, a number that arms or seeds share is there once, under the first.
     """
     rows = table[table.step.notna() & table.metric.isin(list(metrics))].dropna(subset=["value"])
     rows = rows[rows.groupby(["source", "metric"]).arm.transform("first") == rows.arm]
@@ -144,18 +144,18 @@ def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
 
 
 def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of the run's arms and seeds, from `kept`, the record's NUMBERS with any curves."""
+    """Return the numbers of the run's arms and seeds, from `kept`, the record's NUMBERS with any curves."""
     every = kept if "step" in kept else kept.assign(step=math.nan)
     by_place = dict(list(every.groupby(KEY)))
-    first: dict[str, pd.DataFrame] = {}  # artefact -> its numbers, as the first place that has it
+    first: dict[str, pd.DataFrame] = {}  # artefact -> its numbers, from the first place that has it
     parts = []
     for arm in run.arms:
         for seed in run.seeds:
             for node in run.nodes(arm, seed):
                 place = (arm, seed, run.label(node))
                 if node.sentinel not in first and place in by_place:
-                    own = _of(run, node, by_place[place])
-                    first[node.sentinel] = own.assign(source=node.sentinel)
+                    rows = _of(run, node, by_place[place])
+                    first[node.sentinel] = rows.assign(source=node.sentinel)
                 if node.sentinel in first:
                     parts.append(
                         first[node.sentinel].assign(recipe=run.name, scale=run.scale, arm=arm, seed=seed)
@@ -165,7 +165,7 @@ def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of(run: Run, node: Node, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a stage, or of an evaluation, among those of a place; one name may be both."""
+    """Return the rows of a stage, or of an evaluation, among the rows of a place; one name may be both."""
     task = rows.metric.map(task_of)
     if node.kind == "eval":
         return rows[task.isin(run.graph.evaluation(node).tasks)]

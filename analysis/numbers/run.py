@@ -1,4 +1,4 @@
-"""What a report is about, and the artefacts it is made from."""
+"""A run, the subject of a report, and the artefacts that the report is made from."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from encore.recipe.document import Document
 from encore.recipe.graph import Graph, Node
 from encore.recipe.recipe import Recipe
 
-SHOWN = "shown.json"  # in a record: section -> what the page shows of it beside tables
+SHOWN = "shown.json"  # file of a record: section -> values that the page shows beside tables
 
 
 Row = dict[str, Any]  # an object of a JSON file that a job wrote
@@ -30,9 +30,9 @@ class Run:
     arms: tuple[str, ...]
     seeds: tuple[int, ...]
     root: Path = Path(".")
-    by_looks: Mapping[str, int] | None = None  # with seeds=auto: arm -> how many of the seeds it has
-    record: Path | None = None  # the record that it is read from, in place of artefacts
-    file: Path | None = None  # of a recipe that lies elsewhere than in recipes/
+    by_looks: Mapping[str, int] | None = None  # with seeds=auto: arm -> its number of seeds
+    record: Path | None = None  # the record that the run is read from, instead of artefacts
+    file: Path | None = None  # file of a recipe that is not in recipes/
 
     @property
     def recipe(self) -> Recipe:
@@ -40,7 +40,7 @@ class Run:
 
     @property
     def recipe_files(self) -> dict[str, Path]:
-        """The name that a page shows -> the path, of each file of the recipe."""
+        """The name on a page -> the path, of each file of the recipe."""
         return {self.file.as_posix(): self.file} if self.file else self.recipe.files.shown
 
     @property
@@ -50,28 +50,29 @@ class Run:
 
     @property
     def stopped(self) -> dict[str, int]:
-        """arm -> its number of seeds, of the arms that a look stopped: all that needs them was decided."""
+        """For each arm that a look stopped, its number of seeds: all claims that need it were decided."""
         return {arm: n for arm, n in (self.by_looks or {}).items() if n < len(self.seeds)}
 
     def seeds_of(self, arm: str) -> tuple[int, ...]:
         return self.seeds[: self.stopped.get(arm)]
 
     def nodes(self, arm: str, seed: int) -> list[Node]:
-        """The nodes that own what one arm and seed is made of, upstream first; none of a seed it has not.
+        """Return the nodes that own the parts of one arm and seed, upstream first.
 
-        Another arm's stage is left out where this arm has a stage of that name itself.
+        [] if the arm lacks the seed. Another arm's stage is left out if this arm itself has a stage of that
+        name.
         """
         if seed not in self.seeds_of(arm):
             return []
         nodes = self.graph.grid(self.name, self.scale, [arm], [seed])
         stages = self.recipe.stages(self.scale, arm)
         places = [Node(self.name, self.scale, arm, seed, name, "stage") for name in stages]
-        own = {self.graph.owner(place) for place in places}
-        taken = {self.label(node) for node in own}
-        return [n for n in nodes if n.kind == "eval" or n in own or self.label(n) not in taken]
+        owners = {self.graph.owner(place) for place in places}
+        taken = {self.label(node) for node in owners}
+        return [n for n in nodes if n.kind == "eval" or n in owners or self.label(n) not in taken]
 
     def all_nodes(self) -> list[Node]:
-        """Every distinct node of the run, upstream first: what was really computed."""
+        """Return every distinct node of the run, upstream first: what was really computed."""
         return list(self._nodes)
 
     @cached_property
@@ -83,18 +84,18 @@ class Run:
         return node.name if node.recipe == self.name else f"{node.recipe}/{node.name}"
 
     def stage(self, arm: str, seed: int, label: str) -> Node:
-        """The stage that label() calls so."""
+        """Return the stage with this label()."""
         recipe, _, name = label.rpartition("/")
         return Node(recipe or self.name, self.scale, arm, seed, name, "stage")
 
     def artefact(self, path: str) -> Path:
-        """Where a file of a job lies; of a run that is read from a record, where none lies."""
+        """Return the path of a job's file; for a run read from a record, a path where no file lies."""
         return (self.record or self.root) / path
 
     def kept(self, name: str, made: Callable[[], pd.DataFrame], text: bool = False) -> pd.DataFrame:
-        """The table of this name that the record keeps, else the table that `made` makes.
+        """Return the table of this name that the record keeps, else the table that `made` makes.
 
-        text: all cells are text.
+        `text`: all cells are text.
         """
         path = self.record / f"{name}.csv" if self.record else None
         if path is None or not path.exists():
@@ -102,7 +103,7 @@ class Run:
         return pd.read_csv(path, dtype=str, keep_default_na=False) if text else pd.read_csv(path)
 
     def samples_kept(self, section: str) -> Row:
-        """Return the values that the record keeps of a section; empty if the run is of no record."""
+        """Return the values that the record keeps of a section; {} if the run is not read from a record."""
         kept = read_json(self.record / SHOWN) if self.record else None
         return (kept or {}).get(section, {})
 
@@ -113,56 +114,68 @@ class Run:
         return self.artefact(node.sentinel)
 
     def evaluation(self, arm: str, checkpoint: str, seed: int | None = None) -> Node:
-        """The evaluation of an arm's checkpoint, which another arm may own; default: of the first seed."""
+        """Return the evaluation of an arm's checkpoint, which another arm may own.
+
+        By default it is the first seed's.
+        """
         seed = self.seeds[0] if seed is None else seed
         return Node(self.name, self.scale, arm, seed, checkpoint, "eval")
 
     def models(self, arm: str, checkpoint: str, seeds: Iterable[int]) -> int:
-        """How many models, each trained by itself, an arm's checkpoint is with these seeds."""
+        """Return how many separately trained models an arm's checkpoint is with these seeds."""
         evaluations = {self.graph.owner(self.evaluation(arm, checkpoint, seed)) for seed in seeds}
         return len({self.graph.inputs(evaluation).get("model") for evaluation in evaluations})
 
     def stages(self, arm: str, seed: int, *kinds: str) -> list[Node]:
-        """Those of nodes() that are stages of these kinds (default: of any)."""
+        """Return the nodes() that are stages of these kinds (default: of any)."""
         stages = [node for node in self.nodes(arm, seed) if node.kind == "stage"]
         return [node for node in stages if not kinds or self.graph.stage(node).run in kinds]
 
     def samples(self, evaluation: Node) -> Iterator[Row]:
-        """The completions that an evaluation kept, a row an item; none where it has not run for this."""
+        """Yield the completions that an evaluation kept, a row for each item.
+
+        It yields nothing if the evaluation has not run for this.
+        """
         if evaluation not in self._nodes:
             return iter(())
         return read_lines(self.folder(evaluation) / f"{evaluation.name}.samples.jsonl")
 
     def checkpoints(self, arm: str) -> list[str]:
-        """The evaluated checkpoints of an arm: the first is taken as before training, the last as after."""
+        """Return the evaluated checkpoints of an arm.
+
+        The first counts as before training, the last as after.
+        """
         return self.recipe.checkpoints(self.scale, arm)
 
     @property
     def ends(self) -> list[str]:
-        """The first arm's checkpoints before and after; fewer than two where fewer are evaluated."""
+        """The first arm's checkpoints before and after training; fewer than two if fewer are evaluated."""
         names = self.checkpoints(self.arms[0])
         return names[:1] + names[1:][-1:]
 
 
 def read_json(path: Path) -> Row | None:
-    """The object in a JSON file; None where there is no file; UserError where it is none."""
+    """Return the object in a JSON file; None without the file. Raises UserError if it has no object."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        content = json.loads(path.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
         return None
     except json.JSONDecodeError as error:
         raise UserError(f"{path}: not valid JSON ({error.msg}); delete it and run again") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise UserError(f"{path}: expected a JSON object; delete it and run again")
-    return found
+    return content
 
 
 def read_rows(path: Path, numbers: Sequence[str]) -> pd.DataFrame:
-    """The rows of a CSV file. Raises UserError where one of the columns `numbers` lacks a number in a row."""
+    """Return the rows of a CSV file.
+
+    Raises UserError if a row lacks a number in one of the columns `numbers`.
+    """
     try:
         rows = pd.read_csv(path)
         missing = rows[list(numbers)].astype(float).isna().any(axis=None)
-    except (ValueError, KeyError) as error:  # pandas' own errors of a file that is none are ValueErrors
+    except (ValueError, KeyError) as error:  # pandas' own errors for a file that is not a CSV are ValueErrors
         raise UserError(
             f"{path}: not as its stage wrote it ({first_line(error)}); run its stage again"
         ) from None
@@ -172,9 +185,10 @@ def read_rows(path: Path, numbers: Sequence[str]) -> pd.DataFrame:
 
 
 def read_lines(path: Path) -> Iterator[Row]:
-    """The rows of a JSONL file; none where there is no file.
+    """Yield the rows of a JSONL file; nothing without the file.
 
-    A last row without its end is left out: a stage may be writing it. UserError where another is no object.
+    A last row without its end is left out: a stage may be writing it. Raises UserError if another row is not
+    an object.
     """
     if not path.exists():
         return

@@ -1,21 +1,21 @@
-"""The one tidy table that every number, table and figure of a report is computed from.
+"""The tidy table from which every number, table and figure of a report is computed.
 
-One row is one number: [recipe, scale, arm, seed, node, step, metric, value, low, high, source].
+Each row is a number: [recipe, scale, arm, seed, node, step, metric, value, low, high, source].
 
 - `node` is a stage (`grpo`), a checkpoint (`after`), or `recipe/stage` for a stage of another recipe.
 - `step` is the training step of a learning curve, and missing for a final number. What was measured within a
   stage (`evaluate_every`) has the node of the stage's checkpoint, and the step.
 - `low`, `high` are an evaluation's own 95% interval (over items and samples), else missing.
-- `updates_to/…`, `auc/…`, `collapsed/…`, `peak/gold` and their like are read off the curve
-  (numbers.curve_metrics), where claims, gates and published numbers name them.
-- `<task>/gained`, `/lost`, `/crossover` and their like: numbers.coverage, of a recipe with `coverage`.
-- arm `frontier`, node <name>: what is read off a frontier at a KL (numbers.frontiers).
+- `updates_to/…`, `auc/…`, `collapsed/…`, `peak/gold` and the like are read off the curve
+  (numbers.curve_metrics), if claims, gates and published numbers name them.
+- `<task>/gained`, `/lost`, `/crossover` and the like: numbers.coverage, for a recipe with `coverage`.
+- arm `frontier`, node <name>: a number read off a frontier at a KL (numbers.frontiers).
 - `<task>@<template>/…`: a base model by one of its candidate templates; `<task>/…` is by its best.
 - `<task>/variance/items` and `/sampling` are the two parts of the variance of that checkpoint's accuracy.
 - `source` is the artefact the number was read from: the sentinel of the node's owner. An arm that uses the
-  base arm's checkpoint has rows of its own that name the base arm's artefact.
+  base arm's checkpoint has its own rows, which name the base arm's artefact.
 
-The nodes come from the graph, never from what happens to lie on disk; an absent artefact has no rows.
+The nodes come from the graph, never from the files on disk; an absent artefact has no rows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,12 +43,12 @@ COLUMNS = [
     "source",
 ]
 NUMBERS = ["step", "value", "low", "high"]
-POINTS = 100  # of a curve, beyond which neighbouring steps are averaged
+POINTS = 100  # points of a curve; with more, neighbouring steps are averaged
 MEASURED = ["seed", "value", "low", "high", "source"]
 
 
 def collect(run: Run) -> pd.DataFrame:
-    """The tidy table of a run."""
+    """Return the tidy table of a run."""
     named = run.document.metrics
     cache: dict[Node, pd.DataFrame] = {}
     read: dict[Node, list[Row]] = {}
@@ -67,13 +67,16 @@ def collect(run: Run) -> pd.DataFrame:
 
 
 def with_frontiers(document: Document, table: pd.DataFrame) -> pd.DataFrame:
-    """The table of a run of a recipe, with the rows of the recipe's frontiers."""
+    """Return the table of a run of a recipe, with the rows of the recipe's frontiers."""
     derived = frontiers.rows(document, table)
     return pd.concat([table, derived], ignore_index=True) if len(derived) else table
 
 
 def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
-    """Columns node to source of one artefact; empty where there is none. `named`: metrics of the recipe."""
+    """Return the columns node to source of one artefact, empty if it is missing.
+
+    `named`: the recipe's metrics.
+    """
     record = read_json(run.sentinel(node))
     if record is None:
         return pd.DataFrame()
@@ -97,36 +100,36 @@ def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
 
 
 def _evaluated(tasks: Row) -> Iterator[tuple[str, Row]]:
-    """Metric and its number with interval, of every task of an evaluation."""
+    """Yield each metric and its number with interval, of every task of an evaluation."""
     for task, measured in tasks.items():
         for metric, number in measured["metrics"].items():
             yield f"{task}/{metric}", number
-        for template, one in measured.get("templates", {}).items():
-            for metric, number in one["metrics"].items():
+        for template, values in measured.get("templates", {}).items():
+            for metric, number in values["metrics"].items():
                 yield f"{by_template(task, template)}/{metric}", number
         for part, value in measured.get("variance", {}).items():
             yield f"{task}/variance/{part}", {"value": value}
 
 
 def final(table: pd.DataFrame) -> pd.DataFrame:
-    """The final numbers: the rows of the table that are not of a learning curve."""
+    """Return the final numbers: the rows of the table that do not belong to a learning curve."""
     return table[table.step.isna()]
 
 
 def measured(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
-    """The final numbers of `metric` at `arm/node`: columns value, low, high, source; indexed by seed."""
+    """Return the final numbers of `metric` at `arm/node`: columns value, low, high, source, by seed."""
     arm, _, node = at.partition("/")
     rows = (table.metric == metric) & (table.arm == arm) & (table.node == node) & table.step.isna()
     return table.loc[rows, MEASURED].set_index("seed").sort_index()
 
 
 def curves(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """The learning-curve rows of these metrics."""
+    """Return the learning-curve rows of these metrics."""
     return table[table.step.notna() & table.metric.isin(list(metrics))]
 
 
 def binned(rows: pd.DataFrame | None, points: int = POINTS) -> pd.DataFrame:
-    """Steps x seeds, neighbouring steps averaged so that at most `points` remain."""
+    """Return a table of steps x seeds, with neighbouring steps averaged so that at most `points` remain."""
     if rows is None:
         return pd.DataFrame()
     wide = rows.groupby(["step", "seed"]).value.mean().unstack()

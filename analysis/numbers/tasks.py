@@ -1,4 +1,4 @@
-"""The evaluation tasks of a run, and what is measured by them."""
+"""The evaluation tasks of a run, and the metrics that they measure."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -10,20 +10,20 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from encore.recipe.eval_tasks import EvalTask
 
-# what arms are compared by: the first of these that was measured
+# arms are compared by the first of these that was measured
 MEASURES = {"gold": "gold reward", "accuracy": "accuracy", "proxy": "reward of the reward model"}
 PREFERENCES = ("gold", "win_rate", "proxy", "kl")  # metrics that only preference learning has
 WITH_INTERVALS = ("accuracy", "gold", "win_rate")  # metrics shown with their intervals
 
 
 def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
-    """`pass@16` of pass@1, pass@4, pass@16: the measured metric of this name with the largest k."""
+    """Return the measured metric of this name with the largest k, such as `pass@16` of pass@1 and pass@16."""
     names = table.metric[table.metric.str.startswith(f"{task}/{name}@") & table.step.isna()].unique()
     return max(names, key=lambda metric: int(metric.rpartition("@")[2]), default=None)
 
 
 def by_count(table: pd.DataFrame, at: str, name: str) -> dict[int, Mean]:
-    """n -> the mean of the metric `<name>@<n>` at `arm/checkpoint`, by rising n; without those of nothing."""
+    """Return n -> the mean of the metric `<name>@<n>` at `arm/checkpoint`, by rising n; no empty means."""
     arm, _, node = at.partition("/")
     here = table[(table.arm == arm) & (table.node == node)]
     names = here.metric[here.metric.str.startswith(f"{name}@")].unique()
@@ -32,22 +32,22 @@ def by_count(table: pd.DataFrame, at: str, name: str) -> dict[int, Mean]:
 
 
 def tasks(run: Run, arm: str, checkpoint: str) -> dict[str, EvalTask]:
-    """The evaluation tasks of one checkpoint, by name."""
+    """Return the evaluation tasks of one checkpoint, by name."""
     return run.graph.evaluation(run.graph.owner(run.evaluation(arm, checkpoint))).tasks
 
 
 def headline(run: Run) -> str:
-    """The task that the summary is about: the last checkpoint's first; empty where nothing is evaluated."""
+    """Return the task that the summary is about: the last checkpoint's first; "" if nothing is evaluated."""
     return next((task for end in run.ends[-1:] for task in tasks(run, run.arms[0], end)), "")
 
 
 def measure(table: pd.DataFrame, task: str) -> str:
-    """What arms are compared by on a task: the first of MEASURES that was measured, else accuracy."""
-    there = set(table.metric[table.step.isna()])
-    return next((name for name in MEASURES if f"{task}/{name}" in there), "accuracy")
+    """Return the metric that compares arms on a task: the first measured one of MEASURES, else accuracy."""
+    names = set(table.metric[table.step.isna()])
+    return next((name for name in MEASURES if f"{task}/{name}" in names), "accuracy")
 
 
 def row_name(run: Run, row: Mapping[Hashable, Any]) -> str:
-    """`arm/checkpoint` of a row of the table of arms, with the task where it is not the headline's."""
+    """Return `arm/checkpoint` of a row of the table of arms, with the task if it is not the headline's."""
     where = f"{row['arm']}/{row['checkpoint']}"
     return where if row["task"] == headline(run) else f"{where}, {row['task']}"

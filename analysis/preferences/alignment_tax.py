@@ -1,4 +1,4 @@
-"""What became of the tasks that training was not about; and win rates by task."""
+"""The alignment tax: accuracy on tasks that training was not about; and win rates by task."""
 
 import math
 from collections.abc import Sequence
@@ -16,28 +16,29 @@ from encore.recipe.metric_names import OF_LM_EVAL
 
 
 def _taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[str]:
-    """The tasks without gold that the contenders are evaluated on: training was not about them."""
+    """Return the tasks without gold that the contenders are evaluated on: training was not about them."""
     asked = dict.fromkeys(
         name
         for contender in among
         for name in tasks.tasks(run, contender.arm, contender.checkpoint)
         if name != task
     )
-    there = set(table.metric[table.step.isna()])
-    return [name for name in asked if f"{name}/accuracy" in there and f"{name}/gold" not in there]
+    metrics = set(table.metric[table.step.isna()])
+    return [name for name in asked if f"{name}/accuracy" in metrics and f"{name}/gold" not in metrics]
 
 
 def tax(
     run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender], start: Contender | None
 ) -> pd.DataFrame:
-    """One row a contender and such a task: accuracy and its change since the arm's start, paired by seed.
+    """Return a row for each contender and such a task: accuracy, and its change since the arm's start.
 
-    Of a task of lm-eval it is the metric that the recipe names, such as DROP's F1.
+    The change is paired by seed. For a task of lm-eval the metric is the one that the recipe names, such as
+    DROP's F1.
     """
-    rows, there = [], set(table.metric)
+    rows, metrics = [], set(table.metric)
     for name in _taxed(run, table, task, among):
-        own = f"{name}/{OF_LM_EVAL}"
-        metric = own if own in there else f"{name}/accuracy"
+        lm_eval_metric = f"{name}/{OF_LM_EVAL}"
+        metric = lm_eval_metric if lm_eval_metric in metrics else f"{name}/accuracy"
         for contender in among:
             mean = average(measured(table, contender.at, metric))
             if not mean.n:
@@ -55,19 +56,22 @@ def tax(
 
 
 def tax_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a policy: each task's accuracy, and its change since training began."""
+    """Return a row for each policy: each task's accuracy, and its change since training began."""
     since = next(iter(frame.since.dropna()), "the start")
     rows: dict[str, dict[str, str]] = {}
-    for one in frame.to_dict("records"):
-        row = rows.setdefault(one["policy"], {"": one["policy"]})
-        row[one["task"]] = with_interval(one["accuracy"], one["low"], one["high"])
-        change = with_interval(one["change"], one["change_low"], one["change_high"])
-        row[f"{one['task']}, less that of {since}"] = change
+    for entry in frame.to_dict("records"):
+        row = rows.setdefault(entry["policy"], {"": entry["policy"]})
+        row[entry["task"]] = with_interval(entry["accuracy"], entry["low"], entry["high"])
+        change = with_interval(entry["change"], entry["change_low"], entry["change_high"])
+        row[f"{entry['task']}, less that of {since}"] = change
     return pd.DataFrame(list(rows.values())).fillna(DASH)
 
 
 def by_task(table: pd.DataFrame, task: str, asked: Sequence[str], among: Sequence[Contender]) -> pd.DataFrame:
-    """One row a contender and task: win rate against the world's replies; empty unless two tasks have one."""
+    """Return a row for each contender and task: win rate against the world's replies.
+
+    [] for under two tasks.
+    """
     rows = []
     for name in asked:
         rates = {
@@ -83,9 +87,9 @@ def by_task(table: pd.DataFrame, task: str, asked: Sequence[str], among: Sequenc
 
 
 def by_task_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a policy, a column a task."""
+    """Return a row for each policy, with a column for each task."""
     rows: dict[str, dict[str, str]] = {}
-    for one in frame.to_dict("records"):
-        cell = with_interval(one["win_rate"], one["low"], one["high"])
-        rows.setdefault(one["policy"], {"": one["policy"]})[one["task"]] = cell
+    for entry in frame.to_dict("records"):
+        cell = with_interval(entry["win_rate"], entry["low"], entry["high"])
+        rows.setdefault(entry["policy"], {"": entry["policy"]})[entry["task"]] = cell
     return pd.DataFrame(list(rows.values())).fillna(DASH)

@@ -28,16 +28,16 @@ BY_TASK = ("win_rates_by_task", "alignment_tax")  # tables that have a column `t
 class Preferences:
     """The preferences that were learned from, and the results of the training."""
 
-    task: str  # that policies are compared on; empty for none
+    task: str  # the task on which policies are compared; "" without one
     policies: Sequence[Contender]
     trained: Sequence[Track]
     best_of_n: Sequence[Track]
-    tables: Mapping[str, pd.DataFrame]  # by name, each only where the run has data for it
-    elsewhere: set[str]  # tasks whose numbers stand in these tables, less those that arms are compared on
+    tables: Mapping[str, pd.DataFrame]  # tables by name, without those for which the run has no data
+    elsewhere: set[str]  # tasks with numbers in these tables, other than the tasks that arms are compared on
 
 
 def build(run: Run, table: pd.DataFrame) -> Preferences:
-    """All of it, from the tidy table and the samples on disk, or the tables that a record has kept."""
+    """Return all tables, from the tidy table and the samples on disk, or from a record."""
     numbers = final(table)
     task = judged_task(run, numbers)
     among = contenders(run, numbers, task) if task else []
@@ -54,9 +54,9 @@ def build(run: Run, table: pd.DataFrame) -> Preferences:
         "reward_models": reward_models.models(run, numbers),
         "labels": labels.labels(run, numbers),
     }
-    for name in ("win_rates", "length_controlled", "over_optimization"):  # made of more than numbers
+    for name in ("win_rates", "length_controlled", "over_optimization"):  # tables made of more than numbers
         frames[name] = run.kept(name, partial(frames.__getitem__, name))
-    there = {name: frame for name, frame in frames.items() if len(frame)}
-    of_tasks = {name for table in BY_TASK if table in there for name in there[table].task}
+    filled = {name: frame for name, frame in frames.items() if len(frame)}
+    of_tasks = {name for table in BY_TASK if table in filled for name in filled[table].task}
     elsewhere = of_tasks - {task, tasks.headline(run)}
-    return Preferences(task, among, trained, best_of_n, there, elsewhere)
+    return Preferences(task, among, trained, best_of_n, filled, elsewhere)

@@ -38,7 +38,7 @@ class Place:
 
 
 def places(table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[Place]:
-    """The contenders whose KL to the reference was measured."""
+    """Return the contenders whose KL to the reference was measured."""
     measured_places = []
     for contender in among:
         kl = average(measured(table, contender.at, f"{task}/kl"))
@@ -52,7 +52,7 @@ def places(table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[P
 def draw(
     places: Sequence[Place], sweeps: Mapping[str, Sequence[str]], palette: Mapping[str, str]
 ) -> Figure | None:
-    """A panel for gold above one for proxy; None below three policies, or where none is an arm's own."""
+    """Draw a panel for gold above one for proxy; None below three policies, or if none is an arm's own."""
     arms = [place.contender.arm for place in places if place.contender.last and not place.contender.shared]
     if len(places) < 3 or not arms:
         return None
@@ -111,7 +111,7 @@ def _dot(axis: Axes, place: Place, name: str, palette: Mapping[str, str], marks:
 
 
 def _square_root(axis: Axes, largest: float) -> None:
-    """An x axis from 0 that is linear in the square root, with ticks at round numbers that do not touch."""
+    """Make an x axis from 0 that is linear in the square root, with round ticks that do not touch."""
     axis.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
     largest = max(largest, 0.01) * 1.06
     axis.set_xlim(0, largest)
@@ -125,13 +125,13 @@ def _square_root(axis: Axes, largest: float) -> None:
 
 
 def short(key: str) -> str:
-    """`ppo kl_coef` of `ppo.args.kl_coef`."""
+    """Return `ppo kl_coef` for `ppo.args.kl_coef`."""
     parts = [part for part in key.split(".") if part != "args"]
     return " ".join(parts[:1] + parts[-1:]) if len(parts) > 1 else key
 
 
 def alt_text(places: Sequence[Place]) -> str:
-    """Every policy's gold reward and KL in words."""
+    """Return every policy's gold reward and KL in words."""
     return "; ".join(
         f"{at.contender.name}: gold {number(at.rewards['gold'].value)} at a KL of {number(at.kl.value)}"
         for at in places

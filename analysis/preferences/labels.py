@@ -14,7 +14,7 @@ NOT_SHOWN = ("last", "last_fifth", "mean", "max")
 
 
 def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """One row a distinct `label` stage and metric: by whom the labels are, and the mean over seeds."""
+    """Return a row for each distinct `label` stage and metric: the labeller, and the mean over seeds."""
     rows, seen = [], set()
     for arm in run.arms:
         for node in run.stages(arm, run.seeds[0], KIND):
@@ -38,15 +38,15 @@ def _place(metric: str) -> tuple[int, str]:
 
 
 def _labeller(stage: Stage) -> str:
-    """`annotator, agreement 0.75`."""
+    """Return the labeller as `annotator, agreement 0.75`."""
     assert isinstance(stage, LabelStage)
     dials = stage.labeller.model_dump(exclude_unset=True)
     return ", ".join([stage.by, *(f"{key.replace('_', ' ')} {value}" for key, value in dials.items())])
 
 
 def labels_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a stage; counts that are 0 everywhere are left out."""
-    there = [
+    """Return a row for each stage; counts that are 0 everywhere are left out."""
+    columns = [
         metric
         for metric in dict.fromkeys(frame.metric)
         if metric in ("agreement", "accuracy") or frame.value[frame.metric == metric].any()
@@ -55,15 +55,15 @@ def labels_shown(frame: pd.DataFrame) -> pd.DataFrame:
     for (arm, stage, by), group in frame.groupby(["arm", "stage", "by"], sort=False):
         row = {"": f"{arm}/{stage}", "labelled by": by}
         values = group.set_index("metric")
-        for metric in there:
-            one = values.loc[metric] if metric in values.index else None
-            row[metric.replace("_", " ")] = DASH if one is None else _cell(one)
+        for metric in columns:
+            cell = values.loc[metric] if metric in values.index else None
+            row[metric.replace("_", " ")] = DASH if cell is None else _cell(cell)
         rows.append(row)
     return pd.DataFrame(rows).fillna(DASH)
 
 
-def _cell(one: pd.Series) -> str:
-    """A count as a count, a share with its interval."""
-    if abs(one.value) >= 2 or float(one.value).is_integer():
-        return f"{one.value:,.0f}"
-    return with_interval(one.value, one.low, one.high)
+def _cell(values: pd.Series) -> str:
+    """Return a count as a count, a share with its interval."""
+    if abs(values.value) >= 2 or float(values.value).is_integer():
+        return f"{values.value:,.0f}"
+    return with_interval(values.value, values.low, values.high)

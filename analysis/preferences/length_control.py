@@ -1,8 +1,8 @@
-"""Win rate at equal length: what is left of a preference once replies of the same length are compared.
+"""Win rate at equal length: the preference that is left when replies of the same length are compared.
 
 A judge that likes length is beaten by padding. AlpacaEval's length-controlled win rate (Dubois et al. 2024,
-arXiv 2404.04475, Eq. 1) asks what the win rate would be were both replies equally long, by a logistic model
-of the chance that a reply y of the policy beats z of the baseline:
+arXiv 2404.04475, Eq. 1) is the win rate if both replies were equally long, by a logistic model of the
+probability that a reply y of the policy beats z of the baseline:
 
     P(y beats z) = sigmoid(theta + phi * tanh((|y| - |z|) / s)),   s = std of |y| - |z| over all pairs
 
@@ -10,13 +10,13 @@ theta is the policy's worth, phi the price that the judge pays for length; tanh 
 very long replies. The length-controlled win rate is the prediction at equal length, sigmoid(theta). Like the
 plain rate it is 1/2 for a policy against itself, and one minus itself with the sides exchanged.
 
-Where one side is longer in nearly every pair, the data do not show what equal length would bring: the
-prediction is then an extrapolation of the logistic form.
+If one side is longer in nearly every pair, the data do not show what equal length would bring: the prediction
+is then an extrapolation of the logistic form.
 
 AlpacaEval's third term, the difficulty of each instruction, is left out: it is estimated from the many models
 of a leaderboard, and here both sides answer the same prompts. A normal prior of standard deviation 10 keeps
-theta finite where one side wins every pair (AlpacaEval regularises too). A tie is half a win for each side.
-The log-likelihood is concave in the two parameters.
+theta finite if one side wins every pair (AlpacaEval regularises too). A tie is half a win for each side. The
+log-likelihood is concave in the two parameters.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ BY = ("gold", "proxy")
 
 
 def logistic(x: np.ndarray, wins: np.ndarray, prior: float = PRIOR) -> np.ndarray:
-    """Maximum a posteriori weights (features,) of P(win) = sigmoid(x @ weights), prior N(0, prior^2).
+    """Return maximum a posteriori weights (features,) of P(win) = sigmoid(x @ weights), prior N(0, prior^2).
 
     x (rows, features), wins (rows,) in [0, 1]: 1/2 is half a win.
     """
@@ -58,9 +58,10 @@ def logistic(x: np.ndarray, wins: np.ndarray, prior: float = PRIOR) -> np.ndarra
 
 
 def pairs(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which of n samples meet which of m, as indices (pairs,) each: no pair twice, all about equally often.
+    """Return which of n samples meet which of m, as indices (pairs,) each.
 
-    Each sample of the larger side meets five of the other side, or all where there are fewer.
+    No pair occurs twice, and all samples occur about equally often. Each sample of the larger side meets five
+    of the other side, or all if there are fewer.
     """
     if n == m:
         shifts = sorted({shift % n for shift in SHIFTS})
@@ -72,23 +73,23 @@ def pairs(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def features(lengths: np.ndarray, baseline: np.ndarray) -> np.ndarray:
-    """(items * pairs, 2): one, and tanh of the standardised length difference, of pairs().
+    """Return (items * pairs, 2): one, and tanh of the standardised length difference, of pairs().
 
-    lengths (items, n), baseline (items, m), in tokens.
+    `lengths` (items, n) and `baseline` (items, m) are in tokens.
     """
-    one, other = pairs(lengths.shape[1], baseline.shape[1])
-    difference = (lengths[:, one] - baseline[:, other]).ravel()
+    left, other = pairs(lengths.shape[1], baseline.shape[1])
+    difference = (lengths[:, left] - baseline[:, other]).ravel()
     bounded = np.tanh(difference / (difference.std() or 1.0))
     return np.stack([np.ones_like(difference), bounded], axis=1)
 
 
-def _controlled(one: Replies, other: Replies, score: str) -> tuple[float, float]:
-    """theta and its standard error, for one policy against another by one score.
+def _controlled(policy: Replies, other: Replies, score: str) -> tuple[float, float]:
+    """Return theta and its standard error, for one policy against another by one score.
 
     The error is clustered by item (sandwich, Liang & Zeger 1986): pairs of one item depend on each other.
     """
-    a, b = paired(one, other, score)
-    x = features(*paired(one, other, "tokens"))
+    a, b = paired(policy, other, score)
+    x = features(*paired(policy, other, "tokens"))
     a, b = (side[:, met] for side, met in zip((a, b), pairs(a.shape[1], b.shape[1]), strict=True))
     wins = ((a > b) + 0.5 * (a == b)).ravel()  # (items * pairs,)
     weights = logistic(x, wins)
@@ -98,13 +99,13 @@ def _controlled(one: Replies, other: Replies, score: str) -> tuple[float, float]
     return float(weights[0]), float(np.sqrt((bread @ (residual.T @ residual) @ bread)[0, 0]))
 
 
-def rate(one: BySeed, other: BySeed, score: str) -> Mean:
-    """The length-controlled win rate with its interval over seeds; of one seed, over items."""
+def rate(policy: BySeed, other: BySeed, score: str) -> Mean:
+    """Return the length-controlled win rate with its interval over seeds; for one seed, over items."""
     fitted: dict[tuple[int, int], tuple[float, float]] = {}
-    for seed in sorted(set(one) & set(other)):
-        key = (id(one[seed]), id(other[seed]))
-        if key not in fitted and all(score in side[seed].scores for side in (one, other)):
-            fitted[key] = _controlled(one[seed], other[seed], score)
+    for seed in sorted(set(policy) & set(other)):
+        key = (id(policy[seed]), id(other[seed]))
+        if key not in fitted and all(score in side[seed].scores for side in (policy, other)):
+            fitted[key] = _controlled(policy[seed], other[seed], score)
     thetas = np.array([theta for theta, _ in fitted.values()])
     if not len(thetas):
         return Mean(np.nan, np.nan, np.nan, 0, "")
@@ -116,23 +117,23 @@ def rate(one: BySeed, other: BySeed, score: str) -> Mean:
 
 
 def against(replies: Mapping[str, BySeed], baseline: str, of_baseline: Mapping[str, BySeed]) -> pd.DataFrame:
-    """One row a contender other than the baseline: its plain and controlled rates by gold and by proxy.
+    """Return a row for each contender but the baseline: its plain and controlled rates by gold and proxy.
 
-    of_baseline: contender -> the baseline's replies, scored by that contender's proxy.
+    `of_baseline` maps a contender to the baseline's replies, scored by that contender's proxy.
     """
     rows = []
-    for name, own in replies.items():
+    for name, policy in replies.items():
         other = of_baseline[name]
-        if name == baseline or not (shared := sorted(set(own) & set(other))):
+        if name == baseline or not (shared := sorted(set(policy) & set(other))):
             continue
         lengths = [
             float(np.mean(a) - np.mean(b))
-            for a, b in (paired(own[seed], other[seed], "tokens") for seed in shared)
+            for a, b in (paired(policy[seed], other[seed], "tokens") for seed in shared)
         ]
         row: dict = {"of": name, "against": baseline, "length": sum(lengths) / len(lengths)}
         for score in BY:
-            plain = estimate(between(own, other, score), same_items(own, other))
-            fair = rate(own, other, score)
+            plain = estimate(between(policy, other, score), same_items(policy, other))
+            fair = rate(policy, other, score)
             for kind, mean in (("win_rate", plain), ("controlled", fair)):
                 row |= mean.columns(f"{score}/{kind}", f"{score}/{kind}_")
         rows.append(row)
@@ -140,7 +141,7 @@ def against(replies: Mapping[str, BySeed], baseline: str, of_baseline: Mapping[s
 
 
 def against_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same for a reader."""
+    """Return the same for a reader."""
     rows = []
     for row in frame.to_dict("records"):
         out = {"": row["of"], "tokens more": number(row["length"], "length")}

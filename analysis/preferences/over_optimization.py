@@ -1,9 +1,10 @@
 """Over-optimisation: gold and proxy reward against the distance from the initial policy.
 
-Training is followed along the curves of `ppo` stages; best-of-n along the evaluation of the initial policy,
-whose n samples an item show what choosing by the proxy would give. Gains are over the initial policy: for
-training over the mean of an arm's first logged rollouts (all seeds), for best-of-n over n = 1. The mean of
-few rollouts is uncertain, and its error shifts every gain of the arm: weights from one seed are rough.
+Training is followed along the curves of `ppo` stages. Best-of-n is followed along the evaluation of the
+initial policy, whose n samples of each item show what choosing by the proxy would give. Gains are over the
+initial policy: for training over the mean of an arm's first logged rollouts (all seeds), for best-of-n over n
+= 1. The mean of few rollouts is uncertain, and its error shifts every gain of the arm: weights from one seed
+are rough.
 """
 
 import math
@@ -28,8 +29,8 @@ from analysis.preferences.contenders import Contender, in_arm
 from analysis.preferences.reward_fits import Fit
 from analysis.statistics.intervals import interval
 
-POINTS = 40  # of an arm's curve; if it has more, neighbouring rollouts are averaged
-FEW = 4  # up to so many arms, each seed has a thin line
+POINTS = 40  # points of an arm's curve; if it has more, neighbouring rollouts are averaged
+FEW = 4  # up to this number of arms, each seed has a thin line
 OWN = {"RL": "rl", "best-of-n": "bon"}  # how the policy moved -> its form
 BEST = re.compile(r"(?P<task>[^/]+)/(?P<reward>gold|proxy)/bon@(?P<n>\d+)")
 BLACK = "#333333"
@@ -37,7 +38,7 @@ BLACK = "#333333"
 
 @dataclass(frozen=True)
 class Track:
-    """Gain in one reward along d: mean over seeds; `seeds` has (d, gain) of each."""
+    """The gain in one reward along d: mean over seeds; `seeds` has (d, gain) of each."""
 
     arm: str
     by: str  # RL or best-of-n
@@ -50,7 +51,7 @@ class Track:
 
 
 def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
-    """Gold and proxy along the curve of each arm's first `ppo` stage; arms that share it have one track.
+    """Return gold and proxy along the curve of each arm's first `ppo` stage; a shared stage has one track.
 
     A later stage starts from another policy, to which its KL and its gains would refer.
     """
@@ -86,11 +87,11 @@ def _first_ppo(run: Run, arm: str) -> str:
 
 
 def _root(kl: pd.Series) -> np.ndarray:
-    return np.sqrt(kl.clip(lower=0).to_numpy())  # k1 of a policy that has hardly moved may be below 0
+    return np.sqrt(kl.clip(lower=0).to_numpy())  # k1 may be below 0 if the policy has hardly moved
 
 
 def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> list[Track]:
-    """Gold and proxy of the initial policy's best of n samples by the proxy; one track for each proxy.
+    """Return gold and proxy of the initial policy's best of n samples by the proxy; one track for each proxy.
 
     Of several tasks the one with the largest n counts.
     """
@@ -115,7 +116,7 @@ def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> li
                 continue
             seen.add(key)
             d = np.array([math.sqrt(reward_fits.best_of_n_kl(n)) for n in by_n])
-            gains = {n: _less(one, start) for n, one in by_n.items()}
+            gains = {n: _less(rows, start) for n, rows in by_n.items()}
             means = [average(gain) for gain in gains.values()]
             columns = pd.DataFrame({n: g.drop_duplicates("source").value for n, g in gains.items()})
             tracks.append(
@@ -128,17 +129,17 @@ def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> li
     return tracks
 
 
-def _less(one: pd.DataFrame, start: pd.DataFrame) -> pd.DataFrame:
-    """measured() rows less those of the same seed in `start`."""
-    shift = start.value.reindex(one.index)
-    return one.assign(**{column: one[column] - shift for column in ("value", "low", "high")})
+def _less(rows: pd.DataFrame, start: pd.DataFrame) -> pd.DataFrame:
+    """Return measured() rows minus those of the same seed in `start`."""
+    shift = start.value.reindex(rows.index)
+    return rows.assign(**{column: rows[column] - shift for column in ("value", "low", "high")})
 
 
 def fits(tracks: Sequence[Track]) -> pd.DataFrame:
-    """One row a track and form.
+    """Return a row for each track and form.
 
-    alpha and beta are means over seeds, each fitted by itself, with intervals; highest_at_kl is of the form
-    with these weights. Both R^2 are of the fit to the mean over seeds: on all points, and held out.
+    alpha and beta are means over seeds, each fitted by itself, with intervals; highest_at_kl belongs to the
+    form with these weights. Both R^2 are of the fit to the mean over seeds: on all points, and held out.
     """
     rows = []
     for track in tracks:
@@ -147,11 +148,17 @@ def fits(tracks: Sequence[Track]) -> pd.DataFrame:
             if fitted is None:
                 continue
             row: dict = {"arm": track.arm, "by": track.by, "reward": track.reward, "form": form}
-            alone = [one for d, gain in track.seeds if (one := reward_fits.fit(form, d, gain))]
+            alone = [
+                fit_of_seed for d, gain in track.seeds if (fit_of_seed := reward_fits.fit(form, d, gain))
+            ]
             several = len(alone) > 1
-            mean = Fit(form, tuple(np.mean([one.weights for one in alone], axis=0))) if several else fitted
+            mean = (
+                Fit(form, tuple(np.mean([fit_of_seed.weights for fit_of_seed in alone], axis=0)))
+                if several
+                else fitted
+            )
             for name in ("alpha", "beta"):
-                values = [getattr(one, name) for one in alone]
+                values = [getattr(fit_of_seed, name) for fit_of_seed in alone]
                 known = several and not math.isnan(values[0])
                 low, high = interval(values) if known else (math.nan, math.nan)
                 row |= {name: getattr(mean, name), f"{name}_low": low, f"{name}_high": high}
@@ -168,24 +175,24 @@ def fits(tracks: Sequence[Track]) -> pd.DataFrame:
 
 
 def _highest(form: Fit, reached: float) -> float:
-    """The d at which a form is highest: 0 if it only falls, nan if it only rises or is a cubic."""
+    """Return the d at which a form is highest: 0 if it only falls, nan if it only rises or is a cubic."""
     falls = math.isnan(form.top) and not math.isnan(form.alpha) and form(np.array([reached]))[0] < 0
     return 0.0 if falls else form.top
 
 
 def fits_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a track: the weights of its own form, and how well each form predicts the far half."""
+    """Return a row for each track: its form's weights, and how well each form predicts the far half."""
     rows = []
     for key, group in frame.groupby(["arm", "by", "reward"], sort=False) if len(frame) else ():
         arm, by, reward = map(str, key)
-        own = group[group.form == OWN[by]]
-        if not len(own):
+        main_form = group[group.form == OWN[by]]
+        if not len(main_form):
             continue
-        one = own.iloc[0]
+        entry = main_form.iloc[0]
         row = {"arm": arm, "moved by": by, "reward": reward}
         for name, letter in (("alpha", reward_fits.ALPHA), ("beta", reward_fits.BETA)):
-            row[letter] = with_interval(one[name], one[f"{name}_low"], one[f"{name}_high"])
-        row["highest at KL"] = _nats(one["highest_at_kl"], one["largest_kl"])
+            row[letter] = with_interval(entry[name], entry[f"{name}_low"], entry[f"{name}_high"])
+        row["highest at KL"] = _nats(entry["highest_at_kl"], entry["largest_kl"])
         held = group.set_index("form").r2_held_out
         order = [OWN[by], *(form for form in reward_fits.FORMS if form != OWN[by])]
         row |= {f"R² {_short(form, OWN[by])}": _r2(held.get(form, math.nan)) for form in order}
@@ -193,8 +200,8 @@ def fits_shown(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).fillna(DASH)
 
 
-def _short(form: str, own: str) -> str:
-    return "this form" if form == own else "other form" if form in OWN.values() else form
+def _short(form: str, main_form: str) -> str:
+    return "this form" if form == main_form else "other form" if form in OWN.values() else form
 
 
 def _nats(top: float, reached: float) -> str:
@@ -208,9 +215,9 @@ def _r2(value: float) -> str:
 
 
 def draw(tracks: Sequence[Track], palette: Mapping[str, str], beside: Sequence[Track] = ()) -> Figure | None:
-    """Gain in gold above gain in proxy, against d; dotted: the fitted form.
+    """Draw gain in gold above gain in proxy, against d; dotted: the fitted form.
 
-    beside: tracks of another kind, drawn as black crosses.
+    `beside` are tracks of another kind, drawn as black crosses.
     """
     rewards = [reward for reward in CURVES if any(track.reward == reward for track in tracks)]
     if not rewards:
@@ -251,12 +258,12 @@ def _track(axis: Axes, track: Track, colour: str, style: Any, seeds: bool) -> No
 
 
 def form_of(tracks: Sequence[Track]) -> str:
-    """The form fitted to these tracks, as it is written."""
+    """Return the form fitted to these tracks, as it is written."""
     return reward_fits.WRITTEN[OWN[tracks[0].by]] if tracks else ""
 
 
 def alt_text(tracks: Sequence[Track]) -> str:
-    """The gold tracks in words."""
+    """Return the gold tracks in words."""
     return "; ".join(
         f"{track.arm}: gold {number(track.gain[-1])} above the start at a KL of {track.d[-1] ** 2:.2g}, "
         f"at most {number(float(track.gain.max()))}"

@@ -1,4 +1,4 @@
-"""What the contenders replied to the items of a task, with its scores.
+"""The contenders' replies to the items of a task, with their scores.
 
 Evaluations ask every policy of a seed the same items, and a seed's policy is compared with the same seed's:
 comparisons are paired by both.
@@ -22,10 +22,10 @@ REFERENCE = "reference reply"  # the world's own reply to each item, as one more
 class Replies:
     """The scores of one policy's replies (one seed): arrays (items, samples) by the score's name.
 
-    Names: gold, tokens, and where the evaluation has them proxy and reference_gold, of the world's own reply.
+    Names: gold, tokens, and if the evaluation has them proxy and reference_gold, of the world's own reply.
     """
 
-    items: tuple[tuple[int, str], ...]  # number and question of each
+    items: tuple[tuple[int, str], ...]  # number and question of each item
     scores: dict[str, np.ndarray]
 
 
@@ -36,9 +36,9 @@ Read = dict[Node, Replies | None]
 def of_all(
     run: Run, among: Sequence[Contender], start: Contender | None, task: str
 ) -> tuple[dict[str, BySeed], dict[str, BySeed]]:
-    """Replies of at most MOST contenders, by name; and by the same names those of `start`.
+    """Return replies of at most MOST contenders, by name; and by the same names those of `start`.
 
-    The second are scored by the proxy that scored the contender of that name.
+    The latter are scored by the proxy that scored the contender of that name.
     """
     of_contenders: dict[str, BySeed] = {}
     of_start: dict[str, BySeed] = {}
@@ -53,7 +53,10 @@ def of_all(
 
 
 def _of_one(run: Run, contender: Contender, task: str, read: Read) -> BySeed:
-    """By seed; without the seeds whose samples are not on disk or have no gold score. `read` is a cache."""
+    """Return replies by seed, without the seeds whose samples are not on disk or have no gold score.
+
+    `read` is a cache.
+    """
     by_seed = {}
     for seed in run.seeds:
         node = run.graph.owner(run.evaluation(contender.arm, contender.checkpoint, seed))
@@ -77,7 +80,7 @@ def _read(run: Run, node: Node, task: str) -> Replies | None:
 
 
 def reference(by_seed: BySeed) -> dict[str, BySeed]:
-    """The world's own replies as one more contender, to the items of each seed; nothing without them.
+    """Return the world's own replies as one more contender, to the items of each seed; {} without them.
 
     Seeds that were asked the same items have the same replies, which count once.
     """
@@ -85,15 +88,17 @@ def reference(by_seed: BySeed) -> dict[str, BySeed]:
     for replies in by_seed.values():
         if "reference_gold" in replies.scores and replies.items not in of_items:
             of_items[replies.items] = Replies(replies.items, {"gold": replies.scores["reference_gold"]})
-    own = {seed: of_items[replies.items] for seed, replies in by_seed.items() if replies.items in of_items}
-    return {REFERENCE: own} if own else {}
+    distinct = {
+        seed: of_items[replies.items] for seed, replies in by_seed.items() if replies.items in of_items
+    }
+    return {REFERENCE: distinct} if distinct else {}
 
 
-def paired(one: Replies, other: Replies, score: str) -> tuple[np.ndarray, np.ndarray]:
-    """Both sides' scores (items, samples), of the items that both were asked."""
-    shared = sorted(set(one.items) & set(other.items))
+def paired(policy: Replies, other: Replies, score: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return both sides' scores (items, samples), of the items that both were asked."""
+    shared = sorted(set(policy.items) & set(other.items))
     sides = []
-    for side in (one, other):
+    for side in (policy, other):
         place = {item: index for index, item in enumerate(side.items)}
         sides.append(side.scores[score][[place[item] for item in shared]])
     return sides[0], sides[1]

@@ -1,15 +1,15 @@
-"""How reward moves with distance from the initial policy: Gao et al.'s forms, fitted and put to the test.
+"""The forms of Gao et al. for reward by distance from the initial policy, fitted and tested.
 
 With d = sqrt(KL(policy || initial policy)), KL in nats a sequence, and R the reward gained over the initial
 policy (Gao, Schulman & Hilton 2022, arXiv 2210.10760, §1):
 
-    bon        R(d) = d (alpha - beta d)        best-of-n      highest at d = alpha / (2 beta)
-    rl         R(d) = d (alpha - beta log d)    RL             highest at d = exp(alpha / beta - 1)
+    bon  R(d) = d (alpha - beta d)      best-of-n   highest at d = alpha / (2 beta)
+    rl   R(d) = d (alpha - beta log d)  RL          highest at d = exp(alpha / beta - 1)
 
 Each is linear in its parameters, so least squares has one solution. The origin is left out: R is 0 there by
 definition, and the second form's slope is infinite. Best-of-n has KL(n) = log n - (n - 1) / n exactly.
 
-That a form follows the points it was fitted to says little: `held_out` fits the lower half of the range of d
+A form that follows the points it was fitted to says little: `held_out` fits the lower half of the range of d
 and measures R^2 on the rest. Controls: the other form, a straight line, a cubic. For best-of-n the form is
 itself a polynomial, of two parameters.
 """
@@ -40,13 +40,13 @@ WRITTEN = {
 
 @dataclass(frozen=True)
 class Fit:
-    """A form with its weights, one a column; alpha, then beta where it has one."""
+    """A form with its weights, one for each column; alpha, then beta if it has one."""
 
     form: str
     weights: tuple[float, ...]
 
     def __call__(self, d: np.ndarray) -> np.ndarray:
-        """The gain at d > 0 (points,)."""
+        """Return the gain at d > 0 (points,)."""
         return FORMS[self.form](np.asarray(d, dtype=float)) @ np.array(self.weights)
 
     @property
@@ -59,8 +59,8 @@ class Fit:
 
     @property
     def top(self) -> float:
-        """The d at which the form is highest; nan where that is at no finite KL d² > 0."""
-        if not self.beta > 1e-9 * abs(self.alpha):  # a straight line, but for rounding
+        """The d at which the form is highest; nan if that is at no finite KL d² > 0."""
+        if not self.beta > 1e-9 * abs(self.alpha):  # a straight line, up to rounding
             return math.nan
         ratio = self.alpha / self.beta
         with np.errstate(over="ignore"):
@@ -69,12 +69,15 @@ class Fit:
 
 
 def best_of_n_kl(n: float) -> float:
-    """Nats between the best of n samples and one: log n - (n - 1) / n (Stiennon et al. 2020, App. G.3)."""
+    """Return the nats between the best of n samples and one sample: log n - (n - 1) / n.
+
+    It is from Stiennon et al. (2020, App. G.3).
+    """
     return math.log(n) - (n - 1) / n
 
 
 def fit(form: str, d: np.ndarray, gain: np.ndarray) -> Fit | None:
-    """Least squares over the points with d > 0; None where they do not determine the form's weights."""
+    """Return least squares over the points with d > 0; None if they do not determine the form's weights."""
     d, gain = _usable(d, gain)
     columns = FORMS[form](d)
     if len(d) < columns.shape[1] or np.linalg.matrix_rank(columns) < columns.shape[1]:
@@ -84,21 +87,27 @@ def fit(form: str, d: np.ndarray, gain: np.ndarray) -> Fit | None:
 
 
 def r_squared(fitted: Fit, d: np.ndarray, gain: np.ndarray) -> float:
-    """1 - squared error of the fit / squared error of these points' mean; below 0: worse than the mean."""
+    """Return 1 - squared error of the fit / squared error of the points' mean.
+
+    Below 0: worse than the mean.
+    """
     d, gain = _usable(d, gain)
     about = float(((gain - gain.mean()) ** 2).sum()) if len(gain) else 0.0
     return 1 - float(((gain - fitted(d)) ** 2).sum()) / about if len(gain) > 1 and about else math.nan
 
 
 def _halves(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Masks (points,) of bool: the lower half of the range from 0 to the largest d, and the upper half."""
+    """Return masks (points,) of bool: the lower half of the range from 0 to the largest d, and the upper."""
     d = np.asarray(d, dtype=float)
     middle = d.max() / 2 if len(d) else 0.0
     return (d > 0) & (d <= middle), d > middle
 
 
 def held_out(form: str, d: np.ndarray, gain: np.ndarray) -> float:
-    """R^2 in the upper half of the form fitted to the lower half; nan with too few points in either."""
+    """Return R^2 in the upper half of the form fitted to the lower half.
+
+    Nan with too few points in either.
+    """
     d, gain = _usable(d, gain)
     near, far = _halves(d)
     fitted = fit(form, d[near], gain[near])

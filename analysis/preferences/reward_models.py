@@ -1,4 +1,4 @@
-"""Reward models: are they as right as they are confident, and does length buy reward?
+"""Reward models: whether they are as right as they are confident, and whether length buys reward.
 
 A reward model says that one reply is better than another with confidence sigmoid(|difference of rewards|).
 calibration.csv of a `reward_model` stage has, of its held-out pairs in bins of that confidence, how often the
@@ -19,8 +19,8 @@ from analysis.numbers.table import measured
 from analysis.page.style import dashes, panels, stacked
 
 KIND = "reward_model"
-QUARTERS = ("q1", "q2", "q3", "q4")  # of the pairs, by the labeller's margin
-METRICS = {  # metric -> what the page calls it
+QUARTERS = ("q1", "q2", "q3", "q4")  # quarters of the pairs, by the labeller's margin
+METRICS = {  # metric -> its name on the page
     "accuracy/train": "accuracy, trained on",
     "accuracy/validation": "accuracy, held out",
     "accuracy/gap": "gap",
@@ -40,7 +40,7 @@ GREY = "#b0b0b0"
 
 
 def stages(run: Run) -> dict[str, tuple[str, str]]:
-    """Shown name -> (arm, stage) of every distinct reward model; one that arms share is named once."""
+    """Return shown name -> (arm, stage) of every distinct reward model; a shared one is named once."""
     by_name: dict[str, tuple[str, str]] = {}
     seen = set()
     for arm in run.arms:
@@ -54,7 +54,10 @@ def stages(run: Run) -> dict[str, tuple[str, str]]:
 
 
 def calibration(run: Run, arm: str, stage: str) -> pd.DataFrame:
-    """The calibration of a stage, seeds pooled: columns as in calibration.csv; empty where there is none."""
+    """Return the calibration of a stage, seeds pooled, with the columns of calibration.csv.
+
+    No rows without any.
+    """
     parts = []
     for node in dict.fromkeys(node for seed in run.seeds for node in run.stages(arm, seed)):
         path = run.folder(node) / "calibration.csv"
@@ -72,7 +75,7 @@ def calibration(run: Run, arm: str, stage: str) -> pd.DataFrame:
 
 
 def draw_calibration(run: Run, palette: Mapping[str, str]) -> Figure | None:
-    """How often the labeller agreed against the model's confidence, a panel a reward model."""
+    """Draw how often the labeller agreed against the model's confidence, a panel for each reward model."""
     by_name = {name: bins for name, place in stages(run).items() if len(bins := calibration(run, *place))}
     if not by_name:
         return None
@@ -95,7 +98,7 @@ def draw_calibration(run: Run, palette: Mapping[str, str]) -> Figure | None:
 
 
 def draw_margins(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
-    """Accuracy in each quarter of the held-out pairs against the quarter's mean margin by the labeller."""
+    """Draw accuracy in each quarter of the held-out pairs against the labeller's mean margin in it."""
     lines: dict[str, list[tuple[float, Mean]]] = {}
     for name, (arm, stage) in stages(run).items():
         place = f"{arm}/{stage}"
@@ -127,7 +130,7 @@ def draw_margins(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> F
 
 
 def models(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """One row a reward model and metric: mean over models with its interval."""
+    """Return a row for each reward model and metric: mean over models with its interval."""
     rows = []
     for name, (arm, stage) in stages(run).items():
         for metric in METRICS:
@@ -138,14 +141,14 @@ def models(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def models_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a metric and a column a reward model, for a reader."""
+    """Return a row for each metric and a column for each reward model, for a reader."""
     cells = {
         (row["reward_model"], row["metric"]): with_interval(row["value"], row["low"], row["high"])
         for row in frame.to_dict("records")
     }
     names = list(dict.fromkeys(frame.reward_model))
-    there = [metric for metric in METRICS if metric in set(frame.metric)]
+    present = [metric for metric in METRICS if metric in set(frame.metric)]
     rows = []
-    for metric in there:
+    for metric in present:
         rows.append({"": METRICS[metric]} | {name: cells.get((name, metric), DASH) for name in names})
     return pd.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""Settings that several arms differ in by one number."""
+"""Settings of a sweep, in which several arms differ by one number."""
 
 import json
 
@@ -7,25 +7,25 @@ from analysis.numbers.settings import of_stages
 
 
 def sweeps(run: Run) -> dict[str, list[str]]:
-    """Setting of a stage -> the arms whose stages differ in this number alone, in its order.
+    """Return setting of a stage -> the arms whose stages differ in this number alone, in its order.
 
-    A second group of arms for one setting is named `key (2)`. Which arm owns a needed stage of the recipe is
-    no difference: that stage's settings may be.
+    A second group of arms for one setting is named `key (2)`. The owner of a needed stage of the recipe does
+    not count as a difference: that stage's settings may.
     """
     by_arm = {}
     for arm in run.arms:
-        own = {key: value.partition("@")[0] if ".needs." in key and "/" not in value else value
+        settings = {key: value.partition("@")[0] if ".needs." in key and "/" not in value else value
                for key, value in of_stages(run, arm)}  # fmt: skip
-        by_arm[arm] = own
-    keys = dict.fromkeys(key for own in by_arm.values() for key in own)
+        by_arm[arm] = settings
+    keys = dict.fromkeys(key for settings in by_arm.values() for key in settings)
     by_setting: dict[str, list[str]] = {}
     for key in keys:
-        if len({own.get(key) for own in by_arm.values()}) < 2:
+        if len({settings.get(key) for settings in by_arm.values()}) < 2:
             continue
         alike: dict[str, list[tuple[float, str]]] = {}
-        for arm, own in by_arm.items():
-            if (value := _number(own.get(key))) is not None:
-                rest = json.dumps([pair for pair in sorted(own.items()) if pair[0] != key])
+        for arm, settings in by_arm.items():
+            if (value := _number(settings.get(key))) is not None:
+                rest = json.dumps([pair for pair in sorted(settings.items()) if pair[0] != key])
                 alike.setdefault(rest, []).append((value, arm))
         for group in (group for group in alike.values() if len(group) > 1):
             count = sum(name.startswith(key) for name in by_setting) if key in by_setting else 0
@@ -34,7 +34,7 @@ def sweeps(run: Run) -> dict[str, list[str]]:
 
 
 def _number(text: str | None) -> float | None:
-    """The number a setting is; None of any other."""
+    """Return the number that a setting is; None for any other setting."""
     try:
         value = json.loads(text or "null")
     except ValueError:

@@ -1,6 +1,6 @@
 """Preferences on the page: policies against each other, reward against divergence, reward models and labels.
 
-Each table and figure is there only where the run has data for it.
+Tables and figures for which the run has no data are left out.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,11 +33,11 @@ from analysis.preferences.reward_fits import ALPHA, BETA, WRITTEN
 
 @dataclass(frozen=True)
 class Kind:
-    """A table of this section: its name, what stands above it, and its form for a reader."""
+    """A table of this section: its name, its caption, and its form for a reader."""
 
     name: str
     title: str
-    caption: str  # {against}: the policy that the others are set against
+    caption: str  # {against}: the policy that the others are compared with
     shown: Callable[[pd.DataFrame], pd.DataFrame]
 
 
@@ -98,7 +98,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Captioned:
-    """A table of the page with what stands above it."""
+    """A table of the page with its caption."""
 
     title: str
     caption: str
@@ -112,45 +112,45 @@ class Page:
     tables: list[Captioned]
 
 
-def view(run: Run, table: pd.DataFrame, found: Preferences) -> View:
-    """The section."""
+def view(run: Run, table: pd.DataFrame, result: Preferences) -> View:
+    """Return the section."""
     tables, captioned = [], []
     for kind in KINDS:
-        if (frame := found.tables.get(kind.name)) is not None:
+        if (frame := result.tables.get(kind.name)) is not None:
             shown = Table(kind.name, kind.title, frame, kind.shown(frame))
             against = frame.against.iloc[0] if "{against}" in kind.caption else ""
             tables.append(shown)
             captioned.append(Captioned(kind.title, kind.caption.format(against=against), shown.cells))
-    return View(tables, list(_figures(run, final(table), found)), Page(captioned))
+    return View(tables, list(_figures(run, final(table), result)), Page(captioned))
 
 
-def _figures(run: Run, numbers: pd.DataFrame, found: Preferences) -> Iterator[Plan]:
+def _figures(run: Run, numbers: pd.DataFrame, result: Preferences) -> Iterator[Plan]:
     palette = colours(run.recipe.arms(run.scale))
-    if (matrix := found.tables.get("win_rates")) is not None:
+    if (matrix := result.tables.get("win_rates")) is not None:
         yield Plan(
             "win-rates",
-            f"Win rates by gold on {found.task}",
+            f"Win rates by gold on {result.task}",
             "How often the row's reply is better than the column's, ties half; grey: undecided.",
             partial(win_rates.draw, matrix),
             win_rates.alt_text(matrix),
         )
-    if places := frontier.places(numbers, found.task, found.policies):
+    if places := frontier.places(numbers, result.task, result.policies):
         swept = sweeps.sweeps(run)
         joined = " Grey lines join arms that differ in one number alone." if swept else ""
-        if proxies(run, found.policies) > 1:
+        if proxies(run, result.policies) > 1:
             joined += " Proxy reward is by each arm's own reward model."
         yield Plan(
             "frontier",
             "Reward against divergence",
-            f"A policy each, with intervals both ways, on {found.task}: higher at the same KL is better, "
+            f"A policy each, with intervals both ways, on {result.task}: higher at the same KL is better, "
             f"and proxy without gold is over-optimisation.{joined}",
             partial(frontier.draw, places, swept, palette),
             frontier.alt_text(places),
         )
-    first = [track for track in found.best_of_n if track.arm == run.arms[0]]
+    first = [track for track in result.best_of_n if track.arm == run.arms[0]]
     for name, title, tracks, beside in (
-        ("over-optimisation", "Over-optimisation by RL", found.trained, first),
-        ("over-optimisation-bon", "Over-optimisation by best-of-n", found.best_of_n, []),
+        ("over-optimisation", "Over-optimisation by RL", result.trained, first),
+        ("over-optimisation-bon", "Over-optimisation by best-of-n", result.best_of_n, []),
     ):
         yield Plan(
             name,

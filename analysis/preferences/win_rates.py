@@ -1,14 +1,14 @@
-"""How often one policy's reply is better than another's to the same prompt.
+"""Win rates: how often one policy's reply is better than another's to the same prompt.
 
 One reply of each is drawn for an item: a better score counts 1, an equal one 1/2. With n samples a side this
-chance is the mean over all n x n pairs; the win rate is its mean over items and seeds.
+probability is the mean over all n x n pairs; the win rate is its mean over items and seeds.
 
-Items and seeds are both samples. Where each seed has items of its own, seeds are drawn with replacement, each
-with its items: how items vary is in how seeds vary. Where every seed's policies answer the same items, items
-and seeds are crossed, and the interval is that of the pigeonhole bootstrap (Owen 2007, Annals of Applied
-Statistics 1:386): items are drawn with replacement, and so are seeds; a pair of the two counts as often as
-both were drawn. An item keeps both policies' replies, so comparisons stay paired. For few seeds the interval
-is widened as statistics.intervals does.
+Items and seeds are both samples. If each seed has its own items, seeds are drawn with replacement, each with
+its items: the variation of items is part of the variation of seeds. If every seed's policies answer the same
+items, items and seeds are crossed, and the interval is that of the pigeonhole bootstrap (Owen 2007, Annals of
+Applied Statistics 1:386): items are drawn with replacement, and so are seeds; a pair of the two counts as
+often as both were drawn. An item keeps both policies' replies, so comparisons stay paired. For few seeds the
+interval is widened as statistics.intervals does.
 """
 
 from collections.abc import Mapping
@@ -29,16 +29,16 @@ DRAWS = 2000
 COLUMNS = ["of", "against", "win_rate", "low", "high", "items", "seeds"]
 
 
-def better(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """(items,) chance that a sample of `one` (items, n) beats one of `other` (items, m), ties half."""
-    a, b = one[:, :, None], other[:, None, :]  # (items, n, 1), (items, 1, m)
+def better(first: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the probability (items,) that a sample beats one of `other`, ties half; both (items, n)."""
+    a, b = first[:, :, None], other[:, None, :]  # (items, n, 1), (items, 1, m)
     return ((a > b) + 0.5 * (a == b)).mean(axis=(1, 2))
 
 
 def estimate(chances: np.ndarray, crossed: bool, draws: int = DRAWS) -> Mean:
-    """The mean of chances (seeds, items) with its interval; nan without any.
+    """Return the mean of chances (seeds, items) with its interval; nan without any.
 
-    crossed: all seeds have the same items. One seed's interval is over its items.
+    `crossed`: all seeds have the same items. One seed's interval is over its items.
     """
     seeds, items = chances.shape
     if not chances.size:
@@ -53,14 +53,14 @@ def estimate(chances: np.ndarray, crossed: bool, draws: int = DRAWS) -> Mean:
     )
 
 
-def same_items(one: BySeed, other: BySeed) -> bool:
-    """Whether every seed was asked the same items."""
-    return len({replies.items for side in (one, other) for replies in side.values()}) == 1
+def same_items(first: BySeed, other: BySeed) -> bool:
+    """Return whether every seed was asked the same items."""
+    return len({replies.items for side in (first, other) for replies in side.values()}) == 1
 
 
 @cache
 def _drawn(seeds: int, items: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    """Share of each seed (draws, seeds) and of each item (draws, items) in every resample."""
+    """Return the share of each seed (draws, seeds) and of each item (draws, items) in every resample."""
     rng = np.random.default_rng(0)
     return (
         rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=draws) / seeds,
@@ -68,76 +68,80 @@ def _drawn(seeds: int, items: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def between(one: BySeed, other: BySeed, score: str = "gold") -> np.ndarray:
-    """Chances (seeds, items) of `one` against `other`; pairs of policies that seeds share count once."""
+def between(first: BySeed, other: BySeed, score: str = "gold") -> np.ndarray:
+    """Return the chances (seeds, items) of one policy against another.
+
+    Shared pairs of policies count once.
+    """
     rows: list[np.ndarray] = []
     seen: set[tuple[int, int]] = set()
-    for seed in sorted(set(one) & set(other)):
-        key = (id(one[seed]), id(other[seed]))
-        if key not in seen and all(score in side[seed].scores for side in (one, other)):
+    for seed in sorted(set(first) & set(other)):
+        key = (id(first[seed]), id(other[seed]))
+        if key not in seen and all(score in side[seed].scores for side in (first, other)):
             seen.add(key)
-            rows.append(better(*paired(one[seed], other[seed], score)))
+            rows.append(better(*paired(first[seed], other[seed], score)))
     if not rows or len({len(row) for row in rows}) > 1:
         return np.empty((0, 0))
     return np.stack(rows)
 
 
 def matrix(replies: Mapping[str, BySeed], score: str = "gold") -> pd.DataFrame:
-    """One row a pair of contenders, each way."""
+    """Return a row for each pair of contenders, each way."""
     rows = []
-    for one, other in combinations(replies, 2):
-        chances = between(replies[one], replies[other], score)
-        mean = estimate(chances, same_items(replies[one], replies[other]))
+    for first, other in combinations(replies, 2):
+        chances = between(replies[first], replies[other], score)
+        mean = estimate(chances, same_items(replies[first], replies[other]))
         if not mean.n:
             continue
         about = {"items": chances.shape[1], "seeds": chances.shape[0]}
         back = Mean(1 - mean.value, 1 - mean.high, 1 - mean.low, mean.n, mean.over)
-        rows.append({"of": one, "against": other} | mean.columns("win_rate") | about)
-        rows.append({"of": other, "against": one} | back.columns("win_rate") | about)
+        rows.append({"of": first, "against": other} | mean.columns("win_rate") | about)
+        rows.append({"of": other, "against": first} | back.columns("win_rate") | about)
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def matrix_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The matrix: how often the row beats the column, with the interval."""
-    there = names(frame)
+    """Return the matrix for a reader: how often the row beats the column, with the interval."""
+    contenders = names(frame)
     cells = {
         (row["of"], row["against"]): f"{row['win_rate']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
         for row in frame.to_dict("records")
     }
     rows = [
-        {"": one} | {other: DASH if one == other else cells.get((one, other), DASH) for other in there}
-        for one in there
+        {"": name}
+        | {other: DASH if name == other else cells.get((name, other), DASH) for other in contenders}
+        for name in contenders
     ]
     return pd.DataFrame(rows)
 
 
 def names(frame: pd.DataFrame) -> list[str]:
-    """The contenders in the matrix, in its order."""
+    """Return the contenders in the matrix, in its order."""
     return list(dict.fromkeys([*frame.of.iloc[::2], *frame.against.iloc[::2]]))
 
 
 def draw(frame: pd.DataFrame) -> Figure | None:
-    """The matrix as a map: green where the row beats the column for sure, red where it loses for sure."""
-    there = names(frame)
-    if len(there) < 2:
+    """Draw the matrix as a map: green if the row surely beats the column, red if it surely loses."""
+    contenders = names(frame)
+    if len(contenders) < 2:
         return None
-    longest = max(map(len, there))
+    longest = max(map(len, contenders))
     left = min(0.25 + 0.082 * longest, 2.0)
-    cell = min((WIDTH - left - 0.1) / len(there), 0.75)
+    cell = min((WIDTH - left - 0.1) / len(contenders), 0.75)
     narrow = cell <= 0.45
-    fits = 0.082 * longest < cell  # a name above its column; else the number of its row
-    tall = 0.42 + 0.62 * cell * len(there)
+    fits = 0.082 * longest < cell  # whether a name fits above its column; else its row's number
+    tall = 0.42 + 0.62 * cell * len(contenders)
     figure = Figure(figsize=(WIDTH, tall))
-    right = WIDTH - left - cell * len(there)
+    right = WIDTH - left - cell * len(contenders)
     axis = figure.subplots(gridspec_kw=margins(tall, left=left, right=right, bottom=0.1, top=0.32))
     by_pair = {(row["of"], row["against"]): row for row in frame.to_dict("records")}
     colours = mpl.colors.LinearSegmentedColormap.from_list("", ["#e9a487", "#ffffff", "#86c9a6"])
-    for y, one in enumerate(there):
-        for x, other in enumerate(there):
-            if (one, other) not in by_pair:
+    for y, contender in enumerate(contenders):
+        for x, other in enumerate(contenders):
+            if (contender, other) not in by_pair:
                 axis.text(x, y, DASH, ha="center", va="center", color="#999999")
                 continue
-            row = by_pair[one, other]
+            row = by_pair[contender, other]
             sure = row["low"] > 0.5 or row["high"] < 0.5
             ground = colours(row["win_rate"]) if sure else "#f2f2f2"
             axis.add_patch(mpl.patches.Rectangle((x - 0.5, y - 0.5), 1, 1, fc=ground, ec="white", lw=1.2))
@@ -145,13 +149,17 @@ def draw(frame: pd.DataFrame) -> Figure | None:
             if narrow:
                 written = written.removeprefix("0")
             axis.text(x, y, written, ha="center", va="center", fontsize=8.5 if narrow else 10)
-    axis.set(xlim=(-0.5, len(there) - 0.5), ylim=(len(there) - 0.5, -0.5))
+    axis.set(xlim=(-0.5, len(contenders) - 0.5), ylim=(len(contenders) - 0.5, -0.5))
     axis.grid(False)
     axis.xaxis.tick_top()
-    numbers = [str(number + 1) for number in range(len(there))]
-    rows = there if fits else [f"{name}  {number}" for name, number in zip(there, numbers, strict=True)]
-    axis.set_xticks(range(len(there)), there if fits else numbers, fontsize=9)
-    axis.set_yticks(range(len(there)), rows, fontsize=9)
+    numbers = [str(number + 1) for number in range(len(contenders))]
+    rows = (
+        contenders
+        if fits
+        else [f"{name}  {number}" for name, number in zip(contenders, numbers, strict=True)]
+    )
+    axis.set_xticks(range(len(contenders)), contenders if fits else numbers, fontsize=9)
+    axis.set_yticks(range(len(contenders)), rows, fontsize=9)
     axis.tick_params(length=0)
     for side in axis.spines.values():
         side.set_visible(False)
@@ -159,7 +167,7 @@ def draw(frame: pd.DataFrame) -> Figure | None:
 
 
 def alt_text(frame: pd.DataFrame) -> str:
-    """The matrix in words, each pair once."""
+    """Return the matrix in words, each pair once."""
     once = frame.iloc[::2]
     pairs = zip(once.of, once.against, once.win_rate, strict=True)
-    return "; ".join(f"{one} beats {other} in {rate:.0%}" for one, other, rate in pairs)
+    return "; ".join(f"{first} beats {other} in {rate:.0%}" for first, other, rate in pairs)

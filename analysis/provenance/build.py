@@ -15,15 +15,15 @@ from analysis.provenance.completions import Pair, Rollout
 
 @dataclass(frozen=True)
 class Provenance:
-    """The files that the jobs of the run left beside numbers."""
+    """The contents that the jobs of the run left beside numbers."""
 
     rollouts: Sequence[Rollout]
-    policies: int  # that are compared; 0: one arm before and after
-    pairs: Sequence[Pair]  # what the policies answered to the same problems
+    policies: int  # number of policies that are compared; 0: one arm before and after
+    pairs: Sequence[Pair]  # answers of the policies to the same problems
     health: pd.DataFrame  # text alone
     cost: pd.DataFrame
     jobs: pd.DataFrame
-    registration: pd.DataFrame  # of registration.of_run
+    registration: pd.DataFrame  # the table of registration.of_run
 
 
 def build(run: Run, preferences: Preferences) -> Provenance:

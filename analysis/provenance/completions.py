@@ -1,7 +1,7 @@
-"""Completions for a reader: which ones the report shows, made safe to show.
+"""Completions for a reader: the choice of those that the report shows, made safe to show.
 
 A model wrote them, so anything may be in them: markup, half characters, a megabyte. They leave here as plain
-text that any encoder accepts; the template escapes it. Which are shown follows a rule, not taste.
+text that any encoder accepts; the template escapes it. A fixed rule chooses them.
 """
 
 import math
@@ -15,41 +15,41 @@ from encore.recipe.metric_names import OF_WORLD
 
 LONGEST = 2000  # characters shown of one text
 STEPS = 5  # training steps shown of one arm
-EACH = 3  # correct, and as many incorrect, completions shown of one step
+EACH = 3  # correct completions shown of one step, and as many incorrect ones
 ITEMS = 6  # held-out problems shown before and after
 SIDES = 6  # policies shown side by side
 ARROW = "\u2190"
-SCORES = ("gold", "proxy", *OF_WORLD)  # shown with a completion
+SCORES = ("gold", "proxy", *OF_WORLD)  # scores shown with a completion
 
 # Control characters as their visible pictures, so that none acts on the reader's page or terminal.
 CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
 
 
 def safe(text: object) -> str:
-    """Text fit to show: at most LONGEST characters, no lone surrogates, no control characters."""
+    """Return text fit to show: at most LONGEST characters, no lone surrogates, no control characters."""
     full = str(text)
     part = full[:LONGEST].encode("utf-16", "surrogatepass").decode("utf-16", "replace").translate(CONTROLS)
     return part if len(full) <= LONGEST else f"{part}\n[clipped: {len(full):,} characters in all]"
 
 
 def finite(value: float | None) -> float | None:
-    """The number; None for nan and infinity, which JSON lacks."""
+    """Return the number; None for nan and infinity, which JSON lacks."""
     return value if value is not None and math.isfinite(value) else None
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """A training completion as it is shown."""
+    """A training completion as the page shows it."""
 
     arm: str
     step: int
     prompt: str
     completion: str
     answer: str
-    reward: float | None  # None: no finite number
+    reward: float | None  # None if it is not finite
     rewards: dict[str, float | None]
     tokens: int | None
-    correct: bool | None  # None where the arm does not score accuracy
+    correct: bool | None  # None if the arm does not score accuracy
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """One held-out problem, and what several policies answered."""
+    """One held-out problem, and the answers of several policies."""
 
     question: str
     answer: str
@@ -73,15 +73,15 @@ class Pair:
 
 
 def correct(row: Row) -> bool | None:
-    """Whether the verifier accepts a rollout; None where the arm does not score accuracy."""
+    """Return whether the verifier accepts a rollout; None if the arm does not score accuracy."""
     score = (row.get("rewards") or {}).get("accuracy")
     return None if score is None or math.isnan(score) else score > 0
 
 
 def rollouts(run: Run) -> list[Rollout]:
-    """Training completions of every arm's first seed: the first EACH correct and incorrect at STEPS steps.
+    """Return training completions of each arm's first seed: the first EACH right and wrong at STEPS steps.
 
-    To each prompt only the first correct and the first incorrect answer.
+    Of each prompt's answers only the first correct and the first incorrect one are shown.
     """
     return [row for arm in run.arms for row in _of_arm(run, arm)]
 
@@ -118,16 +118,16 @@ def _shown(arm: str, row: Row) -> Rollout:
 
 
 def _laid_out(text: str, turns: Sequence[str] | None) -> str:
-    """A completion; where a tool has answered, what it said stands on lines of its own behind an arrow."""
+    """Return a completion; a tool's results are on separate lines behind an arrow."""
     if not turns or len(turns) == 1:
         return text
     return "\n".join(f"{ARROW} {turn}" if number % 2 else turn for number, turn in enumerate(turns))
 
 
 def before_after(run: Run, task: str) -> list[Pair]:
-    """The first sample of one held-out problem a difficulty, before training and after it by every arm.
+    """Return the first samples of one held-out problem for each difficulty, before and after training.
 
-    Of the first seed; a policy that arms share is shown once.
+    They are the first seed's, for every arm; a policy that arms share is shown once.
     """
     if not run.ends:
         return []
@@ -140,25 +140,27 @@ def before_after(run: Run, task: str) -> list[Pair]:
 
 
 def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[Pair]:
-    """The same for at most SIDES policies."""
+    """Return the same for at most SIDES policies."""
     chosen = representatives(among, SIDES)
-    return _beside(run, task, [(one.name, one.arm, one.checkpoint) for one in chosen])
+    return _beside(run, task, [(contender.name, contender.arm, contender.checkpoint) for contender in chosen])
 
 
 def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[Pair]:
-    """The samples of policies (name, arm, checkpoint) side by side, as far as they are on disk."""
+    """Return the samples of policies (name, arm, checkpoint) side by side, as far as they are on disk."""
     read = {name: first_samples(run, arm, checkpoint).get(task, {}) for name, arm, checkpoint in policies}
     names, sides = list(filter(read.get, read)), list(filter(None, read.values()))
     if not sides:
         return []
     shared = [[side[item] for side in sides] for item in sides[0] if all(item in side for side in sides)]
-    by_difficulty = {rows[0].get("difficulty"): rows for rows in reversed(shared)}  # the first of each
+    by_difficulty = {
+        rows[0].get("difficulty"): rows for rows in reversed(shared)
+    }  # the first item of each difficulty
     chosen = sorted(by_difficulty.items(), key=lambda pair: (pair[0] is None, pair[0]))[:ITEMS]
     return [pair(names, rows) for _, rows in chosen]
 
 
 def pair(names: Sequence[str], rows: Sequence[Row]) -> Pair:
-    """The first samples of one item by the policies of these names, a row of samples each."""
+    """Return the first samples of one item by the policies of these names; each has a row of samples."""
     sides = [
         Side(
             name,
@@ -173,14 +175,14 @@ def pair(names: Sequence[str], rows: Sequence[Row]) -> Pair:
 
 
 def _scores(row: Row) -> str:
-    """`gold 1.20, proxy 0.85, 14 tokens` of the first sample; empty where it has none of SCORES."""
+    """Return `gold 1.20, proxy 0.85, 14 tokens` of the first sample; "" if it has none of SCORES."""
     named = [f"{name.replace('_', ' ')} {row[name][0]:.2f}" for name in SCORES if row.get(name)]
     named = [text.replace("-0.00", "0.00").replace("-", MINUS) for text in named]
     return ", ".join([*named, f"{row['tokens'][0]} tokens"]) if named else ""
 
 
 def first_samples(run: Run, arm: str, checkpoint: str) -> dict[str, dict[Hashable, Row]]:
-    """Task -> item -> its row of samples, of the first seed; empty where they are not on disk."""
+    """Return task -> item -> its row of samples, of the first seed; {} if they are not on disk."""
     by_task: dict[str, dict[Hashable, Row]] = {}
     for row in run.samples(run.graph.owner(run.evaluation(arm, checkpoint))):
         if row["completions"]:

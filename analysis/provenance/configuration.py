@@ -1,4 +1,4 @@
-"""What exactly was run: how the arms differ, on which machine, from which commit, and how to run it again."""
+"""The configuration of a run: how the arms differ, on which machine, from which commit, how to repeat it."""
 
 import shlex
 from collections.abc import Hashable, Mapping
@@ -16,20 +16,20 @@ from encore.recipe.looks import AUTO
 
 
 def differences(run: Run) -> pd.DataFrame:
-    """Every resolved setting in which an arm differs from the first, with both values."""
+    """Return every resolved setting in which an arm differs from the first, with both values."""
     base = dict(settings(run, run.arms[0]))
     rows = []
     for arm in run.arms[1:]:
-        own = dict(settings(run, arm))
-        for key in [*own, *(key for key in base if key not in own)]:
-            if own.get(key) != base.get(key):
-                there, here = (side.get(key, DASH) for side in (base, own))
-                rows.append({"arm": arm, "setting": key, run.arms[0]: there, "here": here})
+        arm_settings = dict(settings(run, arm))
+        for key in [*arm_settings, *(key for key in base if key not in arm_settings)]:
+            if arm_settings.get(key) != base.get(key):
+                theirs, here = (side.get(key, DASH) for side in (base, arm_settings))
+                rows.append({"arm": arm, "setting": key, run.arms[0]: theirs, "here": here})
     return pd.DataFrame(rows, columns=["arm", "setting", run.arms[0], "here"])
 
 
 def facts(jobs: pd.DataFrame) -> dict[str, list[str]]:
-    """Commit, versions, hardware and how FLOPs are counted, with every distinct value among the stages."""
+    """Return commit, versions, hardware and how FLOPs are counted, with every distinct value among stages."""
     rows = jobs.to_dict("records")
     commits = [_commit(row) for row in rows]
     counted = [f"{row['stage']}: {row['flops_formula']}" for row in rows if not pd.isna(row["flops_formula"])]
@@ -59,7 +59,7 @@ def _pairs(value: Any) -> str:
 
 
 def runs(jobs: pd.DataFrame) -> pd.DataFrame:
-    """One row per stage that was run."""
+    """Return a row for each stage that was run."""
     return pd.DataFrame(
         {
             "stage": jobs.stage,
@@ -75,7 +75,7 @@ def runs(jobs: pd.DataFrame) -> pd.DataFrame:
 
 
 def citation(path: Path) -> str:
-    """BibTeX of a CITATION.cff; empty where there is none."""
+    """Return BibTeX of a CITATION.cff; "" without the file."""
     if not path.exists():
         return ""
     cff = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -88,7 +88,7 @@ def citation(path: Path) -> str:
 
 
 def commands(run: Run, report: str) -> str:
-    """What to type to get this page again."""
+    """Return the commands that make this page again."""
     chosen = {"scale": run.scale, "seeds": _seeds(run, report)}
     if report == CHOSEN:
         chosen["arms"] = ",".join(run.arms)
@@ -100,7 +100,7 @@ def commands(run: Run, report: str) -> str:
 
 
 def _seeds(run: Run, report: str) -> str:
-    """How many, where they are the first; else which."""
+    """Return how many seeds, if they are the first; else which."""
     if run.by_looks is not None:
         return AUTO
     first = run.recipe.selection(run.scale, report, len(run.seeds))[1]

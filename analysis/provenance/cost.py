@@ -1,4 +1,4 @@
-"""What a run cost: time, as planned and as taken, tokens and FLOPs of every stage."""
+"""The cost of a run: time, as planned and as taken, tokens and FLOPs of every stage."""
 
 import math
 
@@ -9,10 +9,10 @@ from analysis.numbers.run import Run
 
 
 def _planned(run: Run, trained: pd.DataFrame) -> list[float]:
-    """Seconds that the planner gives each stage that was trained, on the GPU that it ran on; 0: none."""
+    """Return the planner's seconds for each trained stage, on the GPU that it ran on; 0 without a plan."""
     if not len(trained):
         return []
-    from encore.forecast import plan  # imported here: torch takes seconds, and pages are written without
+    from encore.forecast import plan  # imported here: torch takes seconds, and pages are written without it
 
     rows = zip(trained.arm, trained.seed, trained.stage, trained.hardware, strict=True)
     return [
@@ -22,9 +22,9 @@ def _planned(run: Run, trained: pd.DataFrame) -> list[float]:
 
 
 def cost(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
-    """The cost of each stage of each arm, summed over seeds, and the total; trained: provenance.jobs.jobs().
+    """Return the cost of each stage of each arm, summed over seeds, and the total.
 
-    What arms share counts once.
+    `trained` is provenance.jobs.jobs(). What arms share counts once.
     """
     numeric = ["wall_s", "cpu_s", "planned_s", "tokens", "flops"]
     amounts = trained.assign(planned_s=_planned(run, trained))[["arm", "stage", *numeric]]
@@ -38,7 +38,7 @@ def cost(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
 
 
 def elapsed(trained: pd.DataFrame) -> float:
-    """Seconds in which at least one of the stages ran: jobs side by side count once, pauses not at all."""
+    """Return the seconds in which at least one of the stages ran: parallel jobs count once, pauses do not."""
     begun = pd.to_datetime(trained.started, utc=True, errors="coerce")
     spans = pd.DataFrame({"begun": begun, "wall": pd.to_numeric(trained.wall_s, errors="coerce")}).dropna()
     total, until = 0.0, -math.inf
@@ -50,9 +50,9 @@ def elapsed(trained: pd.DataFrame) -> float:
 
 
 def of_a_seed(run: Run, trained: pd.DataFrame) -> dict[str, float]:
-    """Claim -> the seconds that one more seed of the arms that it compares takes, as seeds have taken so far.
+    """Return claim -> the seconds of one more seed of the arms that it compares, by the seeds so far.
 
-    What the arms share counts once. Evaluations are not counted: they leave no time.
+    What the arms share counts once. Evaluations are not counted: they record no time.
     """
     walls = trained.assign(wall_s=pd.to_numeric(trained.wall_s, errors="coerce"))
     means = walls.groupby(["arm", "stage"])["wall_s"].mean().to_dict()

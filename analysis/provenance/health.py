@@ -11,7 +11,7 @@ CHECKS = ["arm", "seed", "stage", "check", "ok", "value", "limit", "severity", "
 
 
 def checks(run: Run) -> pd.DataFrame:
-    """Every check of every job: one row each, columns CHECKS."""
+    """Return every check of every job, a row for each, with the columns CHECKS."""
     rows = []
     for node in run.all_nodes():
         where = {"arm": node.arm, "seed": node.seed, "stage": run.label(node)}
@@ -21,27 +21,28 @@ def checks(run: Run) -> pd.DataFrame:
 
 
 def worst(checks: pd.DataFrame) -> pd.DataFrame:
-    """One row per stage, arm and check, with the worst value of all seeds; failed checks come first.
+    """Return a row for each stage, arm and check, with the worst value of all seeds.
 
-    The worst is the value farthest past the limit if any failed, else the one nearest to it.
+    Failed checks come first. The worst is the value farthest past the limit if any failed, else the one
+    nearest to it.
     """
     rows: list[dict[str, str]] = []
     for _, group in checks.groupby(["stage", "arm", "check"], sort=False):
         failed = group[~group.ok.astype(bool)]
         seen = failed if len(failed) else group
         distance = (pd.to_numeric(seen.value) - pd.to_numeric(seen.limit)).abs().fillna(math.inf)
-        one = seen.iloc[int(distance.argmax() if len(failed) else distance.argmin())]
-        state = "ok" if not len(failed) else str(one.severity)
+        worst_row = seen.iloc[int(distance.argmax() if len(failed) else distance.argmin())]
+        state = "ok" if not len(failed) else str(worst_row.severity)
         rows.append(
             {
                 "state": state,
-                "check": one.check,
-                "stage": one.stage,
-                "arm": one.arm,
+                "check": worst_row.check,
+                "stage": worst_row.stage,
+                "arm": worst_row.arm,
                 "passed": f"{len(group) - len(failed)}/{len(group)}",
-                "value": _plain(one.value),
-                "limit": _plain(one.limit),
-                "message": one.message or "",
+                "value": _plain(worst_row.value),
+                "limit": _plain(worst_row.limit),
+                "message": worst_row.message or "",
             }
         )
     columns = ["state", "check", "stage", "arm", "passed", "value", "limit", "message"]

@@ -11,18 +11,18 @@ COLUMNS = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "s
 COLUMNS += ["resumed", "tokens", "tokens_per_s", "flops", "flops_formula", "steps"]
 
 
-FILE = "runs.csv"  # of an analysis and of a record
+FILE = "runs.csv"  # file of an analysis and of a record
 NESTED = ("versions", "hardware")
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
-    """As CSV, with what is nested as JSON."""
+    """Write a table as CSV, with nested values as JSON."""
     texts = {name: [json.dumps(value, sort_keys=True) for value in frame[name]] for name in NESTED}
     frame.assign(**texts).to_csv(path, index=False)
 
 
 def _read(path: Path) -> pd.DataFrame:
-    """A file that write() wrote; no rows where there is none."""
+    """Return the table of a file that write() wrote; no rows if the file is missing."""
     if not path.exists():
         return pd.DataFrame(columns=COLUMNS)
     frame = pd.read_csv(path)
@@ -30,7 +30,7 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def jobs(run: Run) -> pd.DataFrame:
-    """One row per stage that was trained: arm, seed, stage and the fields of its provenance.json."""
+    """Return a row for each trained stage: arm, seed, stage and the fields of its provenance.json."""
     if run.record:
         return _read(run.record / FILE)
     rows = []

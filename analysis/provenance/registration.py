@@ -1,12 +1,12 @@
-"""Whether claims were registered before the runs that they are judged by, as git tells.
+"""The answer to whether claims were registered before the runs that judge them, by the history of git.
 
 `encore register` writes what decides the claims of a recipe into its registered.yaml
 (encore.recipe.registration). Each run names the commit that it was made at. A claim is registered if that
 file, at the commit of every judged run of the arms that the claim compares, holds the claim, its gates and
 these arms as they are judged.
 
-A record keeps the table of of_run(), and the registration as it stood at the first run. Reading the record
-again needs no git, and shows which claims were changed after it.
+A record keeps the table of of_run(), and the registration at the first run. Reading the record again needs no
+git, and shows which claims were changed after it.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from encore.recipe.looks import LOOKS
 from encore.recipe.registration import RULE, Registration
 from encore.runtime.provenance import git
 
-NAME = "registration"  # of the table
+NAME = "registration"  # name of the table
 COLUMNS = ["claim", "registered", "commit", "committed", "first_run", "why"]
 OLD = "the runs were made before claims could be registered"
 SHORT = 7  # digits of a commit
@@ -43,23 +43,23 @@ class History:
         if commit not in self._read:
             text = git(self.file.parent, "show", f"{commit}:./{self.file.name}")
             try:
-                there = registration.parse(text, str(self.file)) if text else {}
-            except UserError:  # of another version of Encore
-                there = {}
-            self._read[commit] = there.get(self.scale)
+                registered_scales = registration.parse(text, str(self.file)) if text else {}
+            except UserError:  # the file was written by another version of Encore
+                registered_scales = {}
+            self._read[commit] = registered_scales.get(self.scale)
         return self._read[commit]
 
     def written(self, commit: str) -> tuple[str, str]:
         """Return the last commit that changed the file, up to `commit`, and the day of it."""
         last = git(self.file.parent, "log", "-1", "--format=%H %cs", commit, "--", self.file.name) or " "
-        found, _, day = last.partition(" ")
-        return found, day
+        last_commit, _, day = last.partition(" ")
+        return last_commit, day
 
 
 def of_run(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each claim of the run's scale; `trained`: jobs.jobs() of the run.
 
-    `registered` is yes or no, and `why` says why not. `commit` is the one that registered the claim.
+    `registered` is yes or no, and `why` says why not. `commit` is the commit that registered the claim.
     """
     if run.record:
         return _of_record(run, run.record)
@@ -79,7 +79,7 @@ def of_run(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
 
 
 def _why_not(run: Run, claim: Claim, runs: pd.DataFrame, history: History) -> str:
-    """Return why a claim is not registered, judged by these runs; an empty text if it is."""
+    """Return why a claim is not registered, judged by these runs; "" if it is."""
     if not len(runs):
         return "it has not been run"
     now = {arm: registration.of_arm(run.graph, run.recipe, run.scale, arm) for arm in _arms(run, claim)}
@@ -104,13 +104,13 @@ def _arms(run: Run, claim: Claim) -> list[str]:
 
 
 def _differs(run: Run, claim: Claim, registered: Registration) -> str:
-    """Return what is registered in place of a claim; an empty text if the claim is registered as it is."""
-    there, here = registered.claims.get(claim.id), registration.claim(claim)
-    if there is None:
+    """Return what is registered instead of a claim; "" if the claim is registered unchanged."""
+    theirs, here = registered.claims.get(claim.id), registration.claim(claim)
+    if theirs is None:
         return "no such claim"
     for name in type(here).model_fields:
-        if getattr(there, name) != getattr(here, name):
-            return f"{name} {_said(getattr(there, name))}, not {_said(getattr(here, name))}"
+        if getattr(theirs, name) != getattr(here, name):
+            return f"{name} {_said(getattr(theirs, name))}, not {_said(getattr(here, name))}"
     for need in claim.needs:
         gate = registered.gates.get(need.gate)
         if gate is None or not gate.asks_as(run.document.gates[need.gate]):
@@ -127,13 +127,13 @@ def _said(value: object) -> str:
 
 
 def _other_arm(registered: Registration, now: Mapping[str, str]) -> str:
-    """Return which arm is registered with other stages or evaluations; an empty text if none is."""
+    """Return which arm is registered with other stages or evaluations; "" if there is none."""
     other = [arm for arm, digest in now.items() if registered.arms.get(arm) != digest]
     return f"other stages or evaluations of {', '.join(other)}" if other else ""
 
 
 def _of_record(run: Run, record: Path) -> pd.DataFrame:
-    """Return the table that a record keeps, less the claims that were changed after it."""
+    """Return the table that a record keeps, without the claims that were changed after it."""
     claims = run.recipe.claims(run.scale)
     file = record / REGISTERED
     if not file.exists():
@@ -151,7 +151,7 @@ def _of_record(run: Run, record: Path) -> pd.DataFrame:
 
 
 def keep(run: Run, table: pd.DataFrame, out: Path) -> None:
-    """Write the registration of a run, as it stood at the first run, into its record; none if none is."""
+    """Write the registration of a run, as at the first run, into its record, if there is one."""
     (out / REGISTERED).unlink(missing_ok=True)
     if not (table.registered == "yes").any():
         return
@@ -163,9 +163,9 @@ def keep(run: Run, table: pd.DataFrame, out: Path) -> None:
 
 @dataclass(frozen=True)
 class Standing:
-    """Whether the claims of a page are registered, in a word and in sentences."""
+    """The standing of the claims of a page: whether they are registered, in a word and in sentences."""
 
-    word: str  # registered | partly registered | not registered; empty if there are no claims
+    word: str  # registered | partly registered | not registered; empty without claims
     said: str
 
 

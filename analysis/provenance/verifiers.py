@@ -1,4 +1,4 @@
-"""How often the verifiers of a run's answers were wrong when they were audited."""
+"""The errors of the verifiers of a run's answers, as found in an audit."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ AUDIT = "results/published/verifier_audit.csv"
 
 
 def audit(run: Run) -> pd.DataFrame:
-    """The rows of the audit for the verifiers that the run's data sets name; empty without."""
+    """Return the rows of the audit for the verifiers that the run's data sets name; no rows without any."""
     names = {name for node in run.all_nodes() for name in _named(run.graph.config(node))}
     path = run.root / AUDIT
     if not names or not path.exists():
@@ -21,7 +21,7 @@ def audit(run: Run) -> pd.DataFrame:
 
 
 def errors(rows: pd.DataFrame) -> str:
-    """How many right answers were not accepted and wrong ones were, over all rows of the audit."""
+    """Return how many right answers were rejected and wrong ones accepted, over all rows of the audit."""
     counts = {name: int(rows[name].astype(int).sum()) for name in rows.columns if ": " in name}
     right, wrong = (
         sum(n for name, n in counts.items() if name.startswith(label)) for label in ("right: ", "wrong: ")
@@ -33,7 +33,7 @@ def errors(rows: pd.DataFrame) -> str:
 
 
 def _named(config: Any) -> Iterator[str]:
-    """The verifiers in a resolved config, wherever its tasks stand."""
+    """Yield the verifiers in a resolved config, wherever its tasks are."""
     if isinstance(config, Mapping):
         if "verifier" in config:
             yield config["verifier"]

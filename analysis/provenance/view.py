@@ -21,12 +21,12 @@ class Page:
     """The values that the templates of provenance show."""
 
     rollouts: Markup  # JSON of training completions
-    policies: int  # that are compared; 0: of one arm before and after
-    sides: int  # at most so many of them stand side by side
+    policies: int  # number of policies that are compared; 0: one arm before and after
+    sides: int  # most policies side by side
     pairs: Sequence[Pair]
     failed: Cells
     passed: Cells
-    audit: Cells  # of the verifiers; and in words how often they erred
+    audit: Cells  # the audit of the verifiers; and in words how often they erred
     audited: str
     differences: Cells
     standing: registration.Standing  # whether the claims are registered
@@ -41,33 +41,33 @@ class Page:
     citation: str
 
 
-def view(run: Run, found: Provenance) -> View:
-    """The section."""
-    health = Table("health", "Health checks", found.health)
-    cost = Table("cost", "Cost", found.cost, cost_shown(found.cost))
-    registered = Table(registration.NAME, "Registration", found.registration)
+def view(run: Run, result: Provenance) -> View:
+    """Return the section."""
+    health = Table("health", "Health checks", result.health)
+    cost = Table("cost", "Cost", result.cost, cost_shown(result.cost))
+    registered = Table(registration.NAME, "Registration", result.registration)
     audit = verifiers.audit(run)
     page = Page(
-        rollouts=script_json(list(map(asdict, found.rollouts))),
-        policies=found.policies,
+        rollouts=script_json(list(map(asdict, result.rollouts))),
+        policies=result.policies,
         sides=completions.SIDES,
-        pairs=found.pairs,
-        failed=cells(found.health[found.health.state != "ok"]),
-        passed=cells(found.health[found.health.state == "ok"]),
+        pairs=result.pairs,
+        failed=cells(result.health[result.health.state != "ok"]),
+        passed=cells(result.health[result.health.state == "ok"]),
         audit=cells(audit),
         audited=verifiers.errors(audit) if len(audit) else "",
-        standing=registration.standing(found.registration),
+        standing=registration.standing(result.registration),
         registration=registered.cells,
         differences=cells(configuration.differences(run)),
         recipe={
             name: commented_yaml(path.read_text(encoding="utf-8")) for name, path in run.recipe_files.items()
         },
-        facts=configuration.facts(found.jobs),
+        facts=configuration.facts(result.jobs),
         cost=cost.cells,
-        total=found.cost.iloc[-1],
-        of_a_seed=of_a_seed(run, found.jobs),
-        elapsed=elapsed(found.jobs),
-        runs=cells(configuration.runs(found.jobs)),
+        total=result.cost.iloc[-1],
+        of_a_seed=of_a_seed(run, result.jobs),
+        elapsed=elapsed(result.jobs),
+        runs=cells(configuration.runs(result.jobs)),
         citation=configuration.citation(run.root / "CITATION.cff"),
     )
     return View([health, cost, registered], [], page)

@@ -10,7 +10,7 @@ from analysis.sensitivity import estimates, rates
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The gain of training by every protocol, and what each choice of a protocol makes or takes of it."""
+    """The gain of training by every protocol, and what each choice of a protocol adds or takes away."""
 
     task: str
     protocols: pd.DataFrame  # of estimates.by_protocol()
@@ -18,7 +18,7 @@ class Sensitivity:
 
 
 def build(run: Run) -> Sensitivity | None:
-    """The tables; None if the run asks for no sensitivity or has not measured it."""
+    """Return the tables; None if the run asks for no sensitivity or has not measured it."""
     evals = rates.of(run)
     if evals is None or evals.sensitivity is None:
         return None

@@ -1,9 +1,9 @@
-"""The gain of training by every protocol, and what each choice of a protocol makes or takes of it.
+"""The gain of training by every protocol, and what each choice of a protocol adds or takes away.
 
-Pure functions. The gain of a protocol is the accuracy after training less that before, both by it. Intervals
-are 95% percentile bootstraps over problems, of which every resample is the same for all protocols and both
-models: so all differences are paired by problem. They are for this pair of models; what another seed of
-training would change is not in them.
+The functions are pure. The gain of a protocol is the accuracy after training minus the accuracy before, both
+by the protocol. Intervals are 95% percentile bootstraps over problems; each resample is the same for all
+protocols and both models, so all differences are paired by problem. They are for this pair of models: the
+variation between seeds of training is not in them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,13 +18,14 @@ from encore.recipe.sensitivity import Protocol
 from evals.passk import interval, resamples
 
 CHOICES = Protocol._fields
-BEST = "each model's best"  # in place of a choice
+BEST = "each model's best"  # instead of a choice
 
 
 def by_protocol(rates: Rates) -> pd.DataFrame:
-    """One row a protocol: its choices, accuracy before and after, gain, and how much more than by the first.
+    """Return a row for each protocol: its choices, accuracy before and after, and gain.
 
-    Columns of numbers: before, after, gain, gain_low, gain_high, more, more_low, more_high.
+    Columns of numbers: before, after, gain, gain_low, gain_high, more, more_low, more_high. `more` is how
+    much larger the gain is than by the first protocol.
     """
     gains, resampled = rates.after - rates.before, resamples(rates.before.shape[1])
     rows = []
@@ -36,17 +37,18 @@ def by_protocol(rates: Rates) -> pd.DataFrame:
 
 
 def by_choice(rates: Rates) -> pd.DataFrame:
-    """One row a level of each choice with several, over all protocols that have it: as by_protocol().
+    """Return a row for each level of each choice with several, over all protocols that have it.
 
-    `more` is the gain by the level less that by the choice's first, all other choices equal. The last row
-    takes for each model the protocol that it is best by; its `more` is against the first protocol.
+    The columns are those of by_protocol(). `more` is the gain by the level minus the gain by the choice's
+    first level, with all other choices equal. The last row takes for each model the protocol by which it is
+    best; its `more` is against the first protocol.
     """
     resampled = resamples(rates.before.shape[1])
     return pd.DataFrame([*_of_choices(rates, resampled), _of_the_best(rates, resampled)])
 
 
 def spread(frame: pd.DataFrame) -> tuple[Mapping[Any, Any], Mapping[Any, Any]]:
-    """The rows of by_protocol() with the lowest and the highest gain."""
+    """Return the rows of by_protocol() with the lowest and the highest gain."""
     rows = sorted(frame.to_dict("records"), key=lambda row: row["gain"])
     return rows[0], rows[-1]
 
@@ -54,19 +56,19 @@ def spread(frame: pd.DataFrame) -> tuple[Mapping[Any, Any], Mapping[Any, Any]]:
 def _of_choices(rates: Rates, resampled: Floats) -> Iterator[Row]:
     gains = dict(zip(rates.protocols, rates.after - rates.before, strict=True))
     for choice in CHOICES:
-        there = list(dict.fromkeys(getattr(protocol, choice) for protocol in rates.protocols))
-        for level in there if len(there) > 1 else ():
+        levels = list(dict.fromkeys(getattr(protocol, choice) for protocol in rates.protocols))
+        for level in levels if len(levels) > 1 else ():
             of_level = [protocol for protocol in gains if getattr(protocol, choice) == level]
             rows = [rates.protocols.index(protocol) for protocol in of_level]
             pairs = [
                 gains[protocol] - gains[other]
                 for protocol in of_level
-                if (other := protocol._replace(**{choice: there[0]})) in gains
+                if (other := protocol._replace(**{choice: levels[0]})) in gains
             ]
             row: Row = {"choice": choice, "level": str(level), "protocols": len(of_level)}
             row |= _levels(rates.before[rows].mean(axis=0), rates.after[rows].mean(axis=0))
             row |= _estimate("gain", _mean([gains[protocol] for protocol in of_level]), resampled)
-            yield row | _estimate("more", _mean(pairs), resampled, against=level != there[0] and bool(pairs))
+            yield row | _estimate("more", _mean(pairs), resampled, against=level != levels[0] and bool(pairs))
 
 
 def _of_the_best(rates: Rates, resampled: Floats) -> Row:
@@ -79,7 +81,7 @@ def _of_the_best(rates: Rates, resampled: Floats) -> Row:
 
 
 def label(protocol: Protocol | Mapping[Any, Any]) -> str:
-    """`turn, plain, T 0.6, hf`"""
+    """Return a protocol as `turn, plain, T 0.6, hf`."""
     chosen = protocol._asdict() if isinstance(protocol, Protocol) else protocol
     return f"{chosen['template']}, {chosen['wording']}, T {chosen['temperature']:g}, {chosen['backend']}"
 
@@ -93,6 +95,9 @@ def _levels(before: Floats, after: Floats) -> dict[str, float]:
 
 
 def _estimate(name: str, values: Floats, resampled: Floats, against: bool = True) -> dict[str, float]:
-    """The mean of `values` (problems,) with its interval; nan where there is nothing to compare `against`."""
-    found = interval(values, np.ones(len(values)), resampled) if against else (np.nan,) * 3
-    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+    """Return the mean of `values` (problems,) with its interval.
+
+    Nan if there is nothing to compare `against`.
+    """
+    estimate = interval(values, np.ones(len(values)), resampled) if against else (np.nan,) * 3
+    return dict(zip((name, f"{name}_low", f"{name}_high"), estimate, strict=True))

@@ -1,4 +1,4 @@
-"""What a run's models answered under every protocol of `evals.sensitivity`, read from their samples."""
+"""The answers of a run's models under every protocol of `evals.sensitivity`, read from their samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rates:
-    """Share of right answers (protocols, problems) of one model before training and of the same after it."""
+    """The shares of right answers (protocols, problems) of one model, before training and after it."""
 
     protocols: Sequence[Protocol]
     before: Floats
@@ -23,21 +23,24 @@ class Rates:
 
 
 def of(run: Run) -> Evals | None:
-    """Return what the first arm of the run asks for, or None where it has no `sensitivity`."""
+    """Return the evaluations of the run's first arm, or None if they have no `sensitivity`."""
     evals = run.recipe.evals(run.scale, run.arms[0])
     return evals if evals.sensitivity and run.arms[0] == run.recipe.arms(run.scale)[0] else None
 
 
 def read(run: Run) -> Rates | None:
-    """The rates of the first seed; None where the run asks for none, or has not measured before and after.
+    """Return the rates of the first seed.
 
-    The protocols are those that both models were measured by, and the problems those that all have.
+    None if the run asks for none, or has not measured before and after. The protocols are those by which both
+    models were measured, and the problems those that all have.
     """
     evals = of(run)
     if evals is None:
         return None
     asked = evals.protocols
-    shares: dict[tuple[str, str, str], dict[int, float]] = {}  # (checkpoint, backend, task) -> by problem
+    shares: dict[
+        tuple[str, str, str], dict[int, float]
+    ] = {}  # (checkpoint, backend, task) -> share of right answers by problem
     for end in evals.ends:
         for backend in dict.fromkeys(protocol.backend for protocol in asked):
             place = run.evaluation(run.arms[0], evaluation_name(end, backend), run.recipe.first_seed)

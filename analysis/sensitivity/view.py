@@ -30,32 +30,32 @@ class Page:
     highest: str
 
 
-def view(run: Run, found: Sensitivity | None) -> View:
-    """The section; nothing if the run has no sensitivity."""
-    if found is None:
+def view(run: Run, result: Sensitivity | None) -> View:
+    """Return the section; an empty one if the run has no sensitivity."""
+    if result is None:
         return View([], [], None)
     protocols = Table(
-        "sensitivity", "Gain by protocol of evaluation", found.protocols, _protocols_shown(found.protocols)
+        "sensitivity", "Gain by protocol of evaluation", result.protocols, _protocols_shown(result.protocols)
     )
     choices = Table(
         "sensitivity_choices",
         "What each choice makes or takes",
-        found.choices,
-        _choices_shown(found.choices),
+        result.choices,
+        _choices_shown(result.choices),
     )
     lowest, highest = (
         f"{_with_interval(dict(row), 'gain')} ({estimates.label(row)})"
-        for row in estimates.spread(found.protocols)
+        for row in estimates.spread(result.protocols)
     )
     page = Page(
-        task=found.task,
+        task=result.task,
         place=f"{run.arms[0]}, seed {run.recipe.first_seed}",
         protocols=protocols.cells,
         choices=choices.cells,
         lowest=lowest,
         highest=highest,
     )
-    return View([protocols, choices], [_figure(found.protocols)], page)
+    return View([protocols, choices], [_figure(result.protocols)], page)
 
 
 def _figure(protocols: pd.DataFrame) -> Plan:
@@ -82,7 +82,7 @@ def _figure(protocols: pd.DataFrame) -> Plan:
 
 
 def _protocols_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table of protocols for a reader."""
+    """Return the table of protocols for a reader."""
     return pd.DataFrame(
         {"protocol": estimates.label(row)} | _numbers(row, "more than the first")
         for row in frame.to_dict("records")
@@ -90,7 +90,7 @@ def _protocols_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _choices_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table of choices for a reader."""
+    """Return the table of choices for a reader."""
     return pd.DataFrame(
         {"choice": row["choice"], "level": row["level"]} | _numbers(row, "makes or takes")
         for row in frame.to_dict("records")
@@ -103,7 +103,7 @@ def _numbers(row: dict[Any, Any], more: str) -> dict[str, str]:
 
 
 def _with_interval(row: dict[Any, Any], name: str) -> str:
-    """`+0.031 [+0.020, +0.042]`; a dash for none."""
+    """Return a number as `+0.031 [+0.020, +0.042]`; a dash if it is missing."""
     if pd.isna(row[name]):
         return DASH
     return f"{signed(row[name])} [{signed(row[f'{name}_low'])}, {signed(row[f'{name}_high'])}]"

@@ -18,25 +18,25 @@ from analysis.stage_ladder.steps import Step, evaluated, steps
 
 @dataclass(frozen=True)
 class StageLadder:
-    """The steps of the ladder, and what is known of each."""
+    """The steps of the ladder, and the numbers of each."""
 
     steps: Sequence[Step]
     measures: pd.DataFrame
-    funnel: pd.DataFrame  # without rows where no step sifts completions
-    cost: pd.DataFrame  # without rows where no seed has the record of each stage
+    funnel: pd.DataFrame  # no rows if no step filters completions
+    cost: pd.DataFrame  # no rows if no seed has the record of each stage
     prompts: Mapping[str, Pair]  # task -> one prompt, answered by every step
 
 
 def build(run: Run, table: pd.DataFrame) -> StageLadder | None:
-    """The numbers, from the tidy table; None if the recipe has no ladder, or none of it has run."""
+    """Return the numbers, from the tidy table; None if the recipe has no ladder, or none of it has run."""
     ladder = steps(run)
-    found = measures(run, final(table), ladder)
-    if not found.models.any():
+    measured = measures(run, final(table), ladder)
+    if not measured.models.any():
         return None
     cost = run.kept("stage_cost", lambda: stage_cost(run, ladder, jobs(run)))
     return StageLadder(
         ladder,
-        found,
+        measured,
         funnel(run, table, ladder),
         cost.fillna({"stages": ""}),
         one_prompt(run, ladder),
@@ -44,10 +44,10 @@ def build(run: Run, table: pd.DataFrame) -> StageLadder | None:
 
 
 def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, Pair]:
-    """Task -> the first samples of the first seed, of the steps whose samples of it are on disk.
+    """Return task -> the first samples of the first seed, of the steps whose samples of it are on disk.
 
-    The item is the one on which the steps disagree most: see disagreement(); among equals the first. Tasks
-    that one step alone has are left out. A record has kept what was chosen.
+    The item is the one on which the steps disagree most, see disagreement(); if several do, the first. Tasks
+    that a single step has are left out. A record has kept the chosen item.
     """
     if run.record:
         kept = run.samples_kept("stage_ladder").get("prompts", {})
@@ -65,9 +65,10 @@ def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, Pair]:
 
 
 def disagreement(rows: Sequence[Row]) -> tuple[int, float]:
-    """How much the first samples of one item, one a step, differ, to be compared.
+    """Return how much the first samples of one item, one for each step, differ, as a key to compare.
 
-    Pairs of which one is right and one wrong; then the distance from the least gold reward to the most.
+    It counts pairs with one right and one wrong sample; then comes the distance from the least gold reward to
+    the most.
     """
     right = [row["correct"][0] for row in rows]
     gold = [row["gold"][0] for row in rows if row.get("gold")]

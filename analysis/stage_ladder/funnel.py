@@ -1,4 +1,4 @@
-"""What became of the completions that a stage drew to fine-tune on: the funnel of rejection sampling."""
+"""The funnel of rejection sampling: how many completions pass each filter on the way to fine-tuning."""
 
 import math
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from analysis.stage_ladder.steps import Step, made
 from encore.sampling.funnel import steps
 
 PREFIX, PROBLEMS = "funnel/", "/problems"
-PLAIN = steps({})  # of every funnel; a recipe's filters come between
+PLAIN = steps({})  # steps of every funnel; a recipe's filters come between them
 COLUMNS = ["step", "stage", "passed", "completions", "share", "problems"]
 TALL = 0.3  # inches of a bar
 
 
 def funnel(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> pd.DataFrame:
-    """One row a step of the ladder, stage and filter: means over seeds of the completions that passed it.
+    """Return a row for each step, stage and filter: means over seeds of the completions that passed.
 
-    `share` is of all that were sampled; `problems`: of the prompts, those with one left.
+    `share` is the share of all sampled completions; `problems` is the share of prompts with one left.
     """
     counts = table[table.step.isna() & table.metric.str.startswith(PREFIX)]
     by_stage = {source: rows.drop_duplicates("metric") for source, rows in counts.groupby("source")}
@@ -45,7 +45,7 @@ def funnel(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> pd.DataFram
 
 
 def _ordered(metrics: pd.Series) -> list[str]:
-    """The filters of a funnel in the order in which completions pass them."""
+    """Return the filters of a funnel in the order in which completions pass them."""
     names = {str(name).removeprefix(PREFIX) for name in metrics.index}
     names = {name for name in names if not name.endswith(PROBLEMS)}
     return [name for name in steps(dict.fromkeys(names - {*PLAIN}, 0.0)) if name in names]
@@ -69,7 +69,7 @@ def funnel_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(frame: pd.DataFrame) -> Figure | None:
-    """A bar a filter, as long as the share of the sampled completions that passed it."""
+    """Draw a bar for each filter, as long as the share of the sampled completions that passed it."""
     if not len(frame):
         return None
     groups = list(frame.groupby(["step", "stage"], sort=False))

@@ -18,10 +18,10 @@ COLUMNS = ["task", "step", "at", "measure", "value", "low", "high", "models", "p
 
 
 def measures(run: Run, numbers: pd.DataFrame, ladder: Sequence[Step]) -> pd.DataFrame:
-    """One row a task, step and measure: mean over seeds with its interval, and what the paper published.
+    """Return a row for each task, step and measure: mean over seeds with interval, and the paper's number.
 
-    `numbers` are final ones. Of the measures, those of HEADLINE that a task has, and those of which the paper
-    has a number. `published` is text in the paper's unit; with several numbers for one they are all in it.
+    `numbers` are final numbers. The measures are those of HEADLINE that a task has, and those for which the
+    paper has a number. `published` is text in the paper's unit, with all numbers if there are several.
     """
     published = _published(run)
     rows = []
@@ -44,7 +44,7 @@ def measures(run: Run, numbers: pd.DataFrame, ladder: Sequence[Step]) -> pd.Data
 
 
 def _published(run: Run) -> dict[tuple[str, str], list[Published]]:
-    """(arm/checkpoint, metric) -> the paper's numbers at this scale."""
+    """Return (arm/checkpoint, metric) -> the paper's numbers at this scale."""
     by_place: dict[tuple[str, str], list[Published]] = {}
     for entry in run.document.published:
         if entry.at and entry.metric and entry.is_at(run.scale):
@@ -55,16 +55,16 @@ def _published(run: Run) -> dict[tuple[str, str], list[Published]]:
 def _measured(
     numbers: pd.DataFrame, task: str, ladder: Sequence[Step], published: Mapping[tuple[str, str], Any]
 ) -> list[str]:
-    """The measures of a task that a step has, or the paper for a step."""
+    """Return the measures of a task that a step has, or the paper has for a step."""
     places = {step.at for step in ladder}
     here = numbers[numbers.metric.str.startswith(f"{task}/") & numbers.value.notna()]
     here = here[(here.arm + "/" + here.node).isin(places)]
-    there = {metric.removeprefix(f"{task}/") for metric in here.metric}
-    if not here.value[here.metric.str.endswith("/format_rate")].any():  # nobody was asked for a format
-        there.discard("format_rate")
+    metrics = {metric.removeprefix(f"{task}/") for metric in here.metric}
+    if not here.value[here.metric.str.endswith("/format_rate")].any():  # no arm was asked for a format
+        metrics.discard("format_rate")
     theirs = [metric.removeprefix(f"{task}/") for at, metric in published
               if at in places and metric.startswith(f"{task}/")]  # fmt: skip
-    return list(dict.fromkeys([*(name for name in HEADLINE if name in {*there, *theirs}), *theirs]))
+    return list(dict.fromkeys([*(name for name in HEADLINE if name in {*metrics, *theirs}), *theirs]))
 
 
 def _with_unit(entry: Published) -> str:
@@ -72,7 +72,7 @@ def _with_unit(entry: Published) -> str:
 
 
 def measures_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a task and step, a column a measure; the paper's row below ours where it has a number."""
+    """Return a row for each task and step, with a column for each measure, and the paper's row below ours."""
     columns = list(dict.fromkeys(frame.measure))
     rows = []
     for (task, step), cells in frame.groupby(["task", "step"], sort=False):
@@ -102,7 +102,7 @@ def _theirs(row: Mapping[Hashable, Any]) -> str:
 
 
 def by_task(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, list[str]]]:
-    """Each task with its own rows as shown, and what the paper's numbers in it are of."""
+    """Yield each task with its own rows as shown, and what the paper's numbers in it are of."""
     for task, rows in frame.groupby("task", sort=False):
         theirs = [f"{row['what']} ({row['source']})" for row in rows.to_dict("records") if row["what"]]
         yield str(task), measures_shown(rows).drop(columns="task"), theirs

@@ -26,31 +26,34 @@ MEASURES = (
 )
 BY_DOMAIN = re.compile(r"rewards/(?P<reward>[^/]+)/(?P<domain>[^/]+)/mean")
 IN_ALL = re.compile(r"reward/(?P<domain>[^/]+)")
-ALL = "all"  # rewards together
+ALL = "all"  # all rewards together
 TALL = 1.35  # inches of a panel
 
 
 def held_out(
     run: Run, numbers: pd.DataFrame, ladder: Sequence[Step], measure: str
 ) -> tuple[str, dict[str, float]]:
-    """The first task that a step has this measure on, and step's name -> mean over seeds; else "" and {}."""
+    """Return the first task with this measure at a step, and step's name -> mean over seeds.
+
+    Else "" and {}.
+    """
     for task in evaluated(run, ladder):
         means = {step.name: average(measured(numbers, step.at, f"{task}/{measure}")) for step in ladder}
-        if found := {name: mean.value for name, mean in means.items() if mean.n}:
-            return task, found
+        if known := {name: mean.value for name, mean in means.items() if mean.n}:
+            return task, known
     return "", {}
 
 
 @dataclass(frozen=True)
 class Panel:
     label: str
-    curve: str  # what stages log
-    task: str  # that steps are evaluated on; "" for none
+    curve: str  # the curve that stages log
+    task: str  # the task on which steps are evaluated; "" without one
     means: dict[str, float]  # by step, on held-out items
 
 
 def panels(run: Run, climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> list[Panel]:
-    """Those of MEASURES that were logged or evaluated; none where no stage logged any."""
+    """Return the MEASURES that were logged or evaluated; [] if no stage logged any."""
     curves = {metric for segment in climb.segments for metric in segment.rows.metric}
     if not curves & {curve for _, curve, _ in MEASURES}:
         return []
@@ -59,7 +62,7 @@ def panels(run: Run, climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]
 
 
 def draw(climb: Climb, among: Sequence[Panel], ladder: Sequence[Step]) -> Figure | None:
-    """One panel a measure: curves of the rollouts, a colour a step; diamonds: held-out, after each step."""
+    """Draw a panel for each measure: curves of the rollouts, a colour for each step; diamonds: held-out."""
     if not among:
         return None
     names = [step.name for step in ladder]
@@ -82,7 +85,7 @@ def draw(climb: Climb, among: Sequence[Panel], ladder: Sequence[Step]) -> Figure
 
 
 def _line(axis: Axes, segment: Segment, metric: str, colour: str, line: object) -> None:
-    """Mean over seeds, and their range."""
+    """Draw the mean over seeds, and their range."""
     logged = segment.rows[segment.rows.metric == metric].dropna(subset=["value"])
     if not len(logged):
         return
@@ -119,11 +122,11 @@ def alt_text(among: Sequence[Panel]) -> str:
 
 
 def by_domain(climb: Climb) -> dict[str, dict[str, list[Segment]]]:
-    """Reward -> domain -> the stages' curves of it, of stages that have prompts of two domains or more.
+    """Return reward -> domain -> the curves of stages that have prompts of two domains or more.
 
     The rewards together come first, under ALL. In a segment's rows `metric` is that one curve alone.
     """
-    found: dict[str, dict[str, list[Segment]]] = {ALL: {}}
+    curves: dict[str, dict[str, list[Segment]]] = {ALL: {}}
     for segment in climb.segments:
         named = []
         for metric, rows in segment.rows.groupby("metric", sort=True):
@@ -133,12 +136,12 @@ def by_domain(climb: Climb) -> dict[str, dict[str, list[Segment]]]:
             continue
         for reward, domain, rows in named:
             part = Segment(segment.step, segment.stage, segment.start, segment.end, rows)
-            found.setdefault(reward, {}).setdefault(domain, []).append(part)
-    return {reward: domains for reward, domains in found.items() if domains}
+            curves.setdefault(reward, {}).setdefault(domain, []).append(part)
+    return {reward: domains for reward, domains in curves.items() if domains}
 
 
 def draw_by_domain(climb: Climb) -> Figure | None:
-    """One panel a reward, a line a domain that has it."""
+    """Draw a panel for each reward, with a line for each domain that has it."""
     rewards = by_domain(climb)
     if not rewards:
         return None

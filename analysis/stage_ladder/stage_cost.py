@@ -1,4 +1,4 @@
-"""What each step of the ladder cost, and all that it is built on."""
+"""The cost of each step of the ladder, and of all that it is built on."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,36 +16,36 @@ COLUMNS = ["step", "stages", "seeds", *AMOUNTS, *(f"{name}_in_all" for name in A
 
 
 def stage_cost(run: Run, ladder: Sequence[Step], jobs: pd.DataFrame) -> pd.DataFrame:
-    """One row a step: mean over seeds of what its own stages took, and `…_in_all` with all it is made of.
+    """Return a row for each step: mean cost over seeds of its own stages, and `…_in_all` with all others.
 
-    A stage that steps share counts with the first of them. `jobs` are those of provenance.jobs; a seed of
-    which one stage's record is missing is left out.
+    A stage that steps share counts with the first of them. `jobs` are those of provenance.jobs; a seed that
+    lacks the record of a stage is left out.
     """
     numeric = jobs.assign(**jobs[AMOUNTS].apply(pd.to_numeric, errors="coerce"))
     spent = {(row["arm"], row["seed"], row["stage"]): row for row in numeric.to_dict("records")}
     rows = []
     by_seed = {seed: made(run, ladder, seed) for seed in run.seeds}
     for step in ladder:
-        own, total = [], []
+        own_costs, total = [], []
         for seed in run.seeds_of(step.arm):
-            one = by_seed[seed][step.name]
-            of_own, of_all = _sum(run, one.own, spent), _sum(run, one.of, spent)
+            step_costs = by_seed[seed][step.name]
+            of_own, of_all = _sum(run, step_costs.own, spent), _sum(run, step_costs.of, spent)
             if of_own and of_all:
-                own.append(of_own)
+                own_costs.append(of_own)
                 total.append(of_all)
-        if not own:
+        if not own_costs:
             continue
         stages = ", ".join(run.label(node) for node in by_seed[run.seeds[0]][step.name].own)
         rows.append(
-            {"step": step.name, "stages": stages, "seeds": len(own)}
-            | {name: _mean(own, name) for name in AMOUNTS}
+            {"step": step.name, "stages": stages, "seeds": len(own_costs)}
+            | {name: _mean(own_costs, name) for name in AMOUNTS}
             | {f"{name}_in_all": _mean(total, name) for name in AMOUNTS}
         )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _sum(run: Run, nodes: Iterable[Node], spent: Mapping[Any, Mapping]) -> dict[str, float] | None:
-    """What the stages took together; None where one has no record."""
+    """Return the cost of the stages together; None if a stage has no record."""
     records = [spent.get((node.arm, node.seed, run.label(node))) for node in nodes]
     if None in records:
         return None
@@ -53,7 +53,7 @@ def _sum(run: Run, nodes: Iterable[Node], spent: Mapping[Any, Mapping]) -> dict[
 
 
 def _mean(sums: Sequence[Mapping[str, float]], name: str) -> float:
-    return sum(one[name] for one in sums) / len(sums)
+    return sum(entry[name] for entry in sums) / len(sums)
 
 
 def stage_cost_shown(frame: pd.DataFrame) -> pd.DataFrame:

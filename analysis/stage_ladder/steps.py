@@ -1,4 +1,4 @@
-"""The steps of a recipe's `stage_ladder`, the stages that each is made of, and their curves on one axis."""
+"""The steps of a recipe's `stage_ladder`, the stages that lead to each, and their curves on one axis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from encore.recipe.graph import Node
 
 @dataclass(frozen=True)
 class Step:
-    """A checkpoint of an arm, by the name that the paper gives it."""
+    """A checkpoint of an arm, with the name that the paper gives it."""
 
     name: str
     arm: str
@@ -25,28 +25,28 @@ class Step:
 
 @dataclass(frozen=True)
 class Made:
-    """How one seed's model of a step came to be; all stages are owners, upstream first."""
+    """The history of one seed's model of a step; all stages are owners, upstream first."""
 
-    of: tuple[Node, ...]  # every stage that it is made of
-    own: tuple[Node, ...]  # those that no step above it is made of
-    trained: tuple[Node, ...]  # those of `own` that its policy went through, pretraining left out
+    of: tuple[Node, ...]  # every stage that leads to it
+    own: tuple[Node, ...]  # stages that lead to no step above it
+    trained: tuple[Node, ...]  # stages of `own` that its policy went through, without pretraining
     after: tuple[str, ...]  # the steps above it that it is built on
 
 
 def steps(run: Run) -> list[Step]:
-    """The recipe's steps whose arm is among the run's; none without the key, or with one step alone."""
+    """Return the recipe's steps whose arm is among the run's; [] without the key, or with one step alone."""
     places = [(step.name, *step.at.split("/")) for step in run.document.stage_ladder]
-    found = [Step(name, arm, checkpoint) for name, arm, checkpoint in places if arm in run.arms]
-    return found if len(found) > 1 else []
+    present_steps = [Step(name, arm, checkpoint) for name, arm, checkpoint in places if arm in run.arms]
+    return present_steps if len(present_steps) > 1 else []
 
 
 def evaluated(run: Run, ladder: Sequence[Step]) -> list[str]:
-    """The evaluation tasks of all steps, each once."""
+    """Return the evaluation tasks of all steps, each once."""
     return list(dict.fromkeys(task for step in ladder for task in tasks(run, step.arm, step.checkpoint)))
 
 
 def made(run: Run, ladder: Sequence[Step], seed: int) -> dict[str, Made]:
-    """Step's name -> how it was made with this seed. A model from the Hub or a folder is made of nothing."""
+    """Return step's name -> its history with this seed. A model from the Hub or a folder has no stages."""
     by_name: dict[str, Made] = {}
     models: dict[str, Node | None] = {}
     for step in ladder:
@@ -64,7 +64,7 @@ def made(run: Run, ladder: Sequence[Step], seed: int) -> dict[str, Made]:
 
 
 def _trained(run: Run, model: Node | None, before: set[Node]) -> tuple[Node, ...]:
-    """The stages from which a policy went to the next, back to one in `before` or to a model from nothing."""
+    """Return the stages of a policy, back to a stage in `before` or to a model from scratch."""
     path: list[Node] = []
     while model and model not in before and run.graph.stage(model).run != "pretrain":
         path.insert(0, model)
@@ -77,14 +77,14 @@ CURVE = ["seed", "step", "metric", "value"]
 
 @dataclass(frozen=True)
 class Segment:
-    """Return the curve that one stage logged, from where the last step ends that its own step is built on.
+    """The curve that one stage logged, beginning where the last step ends that its own step is built on.
 
     A step that branches off starts beside another, as R1-Zero beside the cold start of R1.
     """
 
-    step: str  # of the ladder
+    step: str  # step of the ladder
     stage: str
-    start: float  # updates
+    start: float  # in updates
     end: float
     rows: pd.DataFrame  # columns CURVE; `step` counts from `start` on
 
@@ -92,17 +92,17 @@ class Segment:
 @dataclass(frozen=True)
 class Climb:
     segments: tuple[Segment, ...]
-    ends: dict[str, float]  # step of the ladder -> updates that it has behind it
-    chain: tuple[str, ...]  # the steps that the last one is built on, and itself
+    ends: dict[str, float]  # step of the ladder -> updates up to its end
+    chain: tuple[str, ...]  # the last step and the steps that it is built on
 
     @property
     def boundaries(self) -> list[float]:
-        """Where one step of the chain ends and the next begins."""
+        """The updates at which one step of the chain ends and the next begins."""
         return sorted({self.ends[name] for name in self.chain[:-1]} - {0.0})
 
 
 def climb(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> Climb:
-    """The segments of all steps, in the ladder's order; stages without a curve take no room."""
+    """Return the segments of all steps, in the ladder's order; stages without a curve take no room."""
     logged = {str(source): rows for source, rows in table[table.step.notna()].groupby("source")}
     by_seed = {seed: made(run, ladder, seed) for seed in run.seeds}
     first = by_seed[run.seeds[0]]
@@ -125,7 +125,7 @@ def climb(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> Climb:
 
 
 def _rows(logged: dict[str, pd.DataFrame], sources: dict[int, str]) -> pd.DataFrame:
-    """The curves of one stage, a model that seeds share once."""
+    """Return the curves of one stage, with a model that seeds share once."""
     once = {source: seed for seed, source in reversed(sources.items()) if source in logged}
     parts = [logged[source].drop_duplicates(["step", "metric"]).assign(seed=seed)[CURVE]
              for source, seed in sorted(once.items(), key=lambda pair: pair[1])]  # fmt: skip

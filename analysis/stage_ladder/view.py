@@ -24,7 +24,7 @@ from analysis.stage_ladder.steps import Step, climb
 
 @dataclass(frozen=True)
 class TaskPage:
-    """One task of the ladder."""
+    """A task of the ladder on the page."""
 
     name: str
     cells: Cells
@@ -38,33 +38,33 @@ class Page:
 
     steps: Sequence[Step]
     tasks: list[TaskPage]
-    elsewhere: bool  # the paper's numbers are of another model and task
+    elsewhere: bool  # whether the paper's numbers are of another model and task
     funnel: Cells
     cost: Cells
 
 
-def view(run: Run, table: pd.DataFrame, found: StageLadder | None) -> View:
-    """The section; nothing if the run has no ladder."""
-    if found is None:
+def view(run: Run, table: pd.DataFrame, result: StageLadder | None) -> View:
+    """Return the section; an empty one if the run has no ladder."""
+    if result is None:
         return View([], [], None)
     sifted = Table(
-        "stage_funnel", "The funnel of rejection sampling", found.funnel, funnel.funnel_shown(found.funnel)
+        "stage_funnel", "The funnel of rejection sampling", result.funnel, funnel.funnel_shown(result.funnel)
     )
-    cost = Table("stage_cost", "Cost of each step", found.cost, stage_cost_shown(found.cost))
+    cost = Table("stage_cost", "Cost of each step", result.cost, stage_cost_shown(result.cost))
     measures = Table(
-        "stage_measures", "Every step by every measure", found.measures, measures_shown(found.measures)
+        "stage_measures", "Every step by every measure", result.measures, measures_shown(result.measures)
     )
     tasks = [
-        TaskPage(task, cells(rows), theirs, found.prompts.get(task))
-        for task, rows, theirs in by_task(found.measures)
+        TaskPage(task, cells(rows), theirs, result.prompts.get(task))
+        for task, rows, theirs in by_task(result.measures)
     ]
-    page = Page(found.steps, tasks, run.scale != "paper", sifted.cells, cost.cells)
+    page = Page(result.steps, tasks, run.scale != "paper", sifted.cells, cost.cells)
     tables = [measures, *(part for part in (sifted, cost) if len(part.numbers))]
-    return View(tables, list(_figures(run, table, found)), page)
+    return View(tables, list(_figures(run, table, result)), page)
 
 
-def _figures(run: Run, table: pd.DataFrame, found: StageLadder) -> Iterator[Plan]:
-    ladder, sifted = found.steps, found.funnel
+def _figures(run: Run, table: pd.DataFrame, result: StageLadder) -> Iterator[Plan]:
+    ladder, sifted = result.steps, result.funnel
     path = climb(run, table, ladder)
     panels = over_training.panels(run, path, final(table), ladder)
     yield Plan(

@@ -1,7 +1,7 @@
 """Statistics for a handful of seeds: intervals of a mean, minimal detectable effect, IQM.
 
-Most functions take one number per seed; for a comparison that is the difference of two arms at that seed, so
-pairing is done before. iqm() takes one number per seed and task.
+Most functions take one number for each seed. In a comparison this number is the difference of two arms at the
+seed, so the pairing is already done. iqm() takes one number for each seed and task.
 """
 
 import math
@@ -13,22 +13,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-LEVEL = 0.95  # of every interval
-TAIL = (1 - LEVEL) / 2  # of each side of an interval, so the level of the one-sided test it amounts to
-POWER = 0.8  # at which an effect counts as detectable
-DRAWS = 9999  # of a bootstrap that is not enumerated
+LEVEL = 0.95  # level of every interval
+TAIL = (1 - LEVEL) / 2  # probability on each side of an interval, the level of the equivalent one-sided test
+POWER = 0.8  # power at which an effect counts as detectable
+DRAWS = 9999  # draws of a bootstrap that is not enumerated
 RANGE = 4  # seeds up to which the interval is the range of the values
 EXACT = 8  # seeds up to which the bootstrap distribution is enumerated rather than sampled
 
 
 def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
-    """Bootstrap interval of the mean, one value per seed; ValueError below two values.
+    """Return the bootstrap interval of the mean, from one value for each seed.
 
     The plain percentile interval is far too narrow for few seeds (about 83% coverage at n = 5), so it is
-    widened by the expanded-percentile rule of Hesterberg 2015 (The American Statistician 69:371, §5):
-    tail = Phi(-sqrt(n / (n - 1)) * t(1 - (1 - level) / 2, n - 1)).  Its coverage is covers(n).
-    Up to n = 4 it is the range of the values, the widest that a bootstrap can give.
-    Up to 8 values every resample is enumerated, with its weight; beyond, 9999 are drawn.
+    widened by the expanded-percentile rule of Hesterberg 2015 (The American Statistician 69:371, §5): tail =
+    Phi(-sqrt(n / (n - 1)) * t(1 - (1 - level) / 2, n - 1)). Its coverage is covers(n). Up to n = 4 it is the
+    range of the values, the widest that a bootstrap can give. Up to 8 values every resample is enumerated,
+    with its weight; with more values, 9999 resamples are drawn. Raises ValueError for fewer than two values.
     """
     x = np.asarray(values, dtype=float)
     n = x.size
@@ -53,21 +53,25 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
 
 
 def widened(low: float, high: float, values: Sequence[float], error: float) -> tuple[float, float]:
-    """interval() of the values, widened by a standard error that all of them share.
+    """Return interval() of the values, widened by a standard error that all of them share.
 
-    The two parts are independent, so widths add in squares: each side's own, and t(n - 1) times the error.
+    The two parts are independent, so widths add in squares: each side's own width, and t(n - 1) times the
+    error.
     """
     centre, half = float(np.mean(values)), error * stats.t.isf(TAIL, len(values) - 1)
     return centre - math.hypot(centre - low, half), centre + math.hypot(high - centre, half)
 
 
 def expanded_tail(n: int, level: float = LEVEL) -> float:
-    """Share of the bootstrap distribution on each side of an interval of n values; see interval()."""
+    """Return the share of the bootstrap distribution on each side of an interval of n values.
+
+    See interval().
+    """
     return float(stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1)))
 
 
 def _bounds(resampled: np.ndarray, weights: np.ndarray, tail: float) -> tuple[float, float]:
-    """The values that cut off `tail` on each side of `resampled` (resamples,), weighted (resamples,)."""
+    """Return the values that cut off `tail` on each side of `resampled`; all arrays (resamples,)."""
     order = np.argsort(resampled, kind="stable")
     below, above = np.cumsum(weights[order]), np.cumsum(weights[order][::-1])
     low = resampled[order][np.searchsorted(below, tail)]
@@ -76,17 +80,17 @@ def _bounds(resampled: np.ndarray, weights: np.ndarray, tail: float) -> tuple[fl
 
 
 def covers(n: int) -> float:
-    """How often the 95% interval of n values contains the mean of their distribution.
+    """Return how often the 95% interval of n values contains the mean of their distribution.
 
-    Up to n = 4 it is 1 - 2^(1 - n), exact for a symmetric distribution; from 5 to 8 it was simulated with
-    normal values, at least 5,000 draws each; beyond, the simulation gave 95%.
+    Up to n = 4 it is 1 - 2^(1 - n), exact for a symmetric distribution. From 5 to 8 it was simulated with
+    normal values, at least 5,000 draws each. For more values the simulation gave 95%.
     """
     return {2: 0.5, 3: 0.75, 4: 0.875, 5: 0.92, 6: 0.93, 7: 0.94, 8: 0.94}.get(n, LEVEL)
 
 
 @cache
 def _resamples(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every multiset of n draws from n values: counts (resamples, n) and probabilities (resamples,)."""
+    """Return every multiset of n draws from n values: counts (resamples, n), probabilities (resamples,)."""
     draws = np.array(list(combinations_with_replacement(range(n), n)))
     counts = np.stack([(draws == value).sum(axis=1) for value in range(n)], axis=1)
     ways = [math.factorial(n) / math.prod(math.factorial(c) for c in row) for row in counts.tolist()]
@@ -100,11 +104,11 @@ def detectable(
     n: int | None = None,
     error: float = 0.0,
 ) -> float:
-    """Smallest true effect that so many seeds with this spread would find with the given power.
+    """Return the smallest true effect that n seeds with this spread detect with the given power.
 
-    n: how many seeds; default: as many as there are differences. error: the standard error that all
-    differences share, which more seeds do not lessen. For a one-sided paired t test at level
-    `tail`, by the noncentral t distribution; nan below two differences.
+    `n` is by default the number of differences. `error` is the standard error that all differences share,
+    which more seeds do not lessen. The test is a one-sided paired t test at level `tail`, by the noncentral t
+    distribution. The result is nan for fewer than two differences.
     """
     x = np.asarray(differences, dtype=float)
     if x.size < 2:
@@ -115,19 +119,19 @@ def detectable(
 
 @cache
 def _reach(n: int, tail: float, power: float) -> float:
-    """Detectable effect with n seeds, in standard deviations of the differences."""
+    """Return the detectable effect with n seeds, in standard deviations of the differences."""
     return float(special.nctdtrinc(n - 1.0, 1 - power, stats.t.isf(tail, n - 1)) / math.sqrt(n))
 
 
 def iqm(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
-    """(point, low, high) of the interquartile mean of values (seeds, tasks), a task being a column.
+    """Return (point, low, high) of the interquartile mean of values (seeds, tasks).
 
-    The mean of the middle half of all numbers (Agarwal et al. 2021, arXiv 2108.13264, §4.3): less noisy than
-    the median, less moved by an odd run than the mean. Seeds are resampled, each with its numbers in all
-    tasks. rliable resamples each task by itself, because there every task is another training run; here one
-    model answers all tasks, so its luck is in all columns, and resampling by task would average that luck
-    out of the interval. Tasks are not resampled: the interval is for these. Widened as in interval().
-    ValueError unless there are at least 2 seeds, with numbers in all tasks.
+    It is the mean of the middle half of all numbers (Agarwal et al. 2021, arXiv 2108.13264, §4.3): less noisy
+    than the median, less moved by an odd run than the mean. Seeds are resampled, each with its numbers in all
+    tasks. rliable resamples each task by itself, because there every task is another training run. Here one
+    model answers all tasks, so its luck is in all columns, and resampling by task would average that luck out
+    of the interval. Tasks are not resampled: the interval is for these tasks. It is widened as in interval().
+    Raises ValueError unless there are at least 2 seeds, with numbers in all tasks.
     """
     x = np.asarray(values, dtype=float)
     if x.ndim != 2 or len(x) < 2 or not x.size or np.isnan(x).any():
@@ -142,7 +146,7 @@ def iqm(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
 
 @cache
 def _rows(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Resamples of n seeds as indices (resamples, n), with their probabilities (resamples,)."""
+    """Return resamples of n seeds as indices (resamples, n), with their probabilities (resamples,)."""
     if n > EXACT:
         return np.random.default_rng(0).integers(n, size=(DRAWS, n)), np.full(DRAWS, 1 / DRAWS)
     counts, weights = _resamples(n)

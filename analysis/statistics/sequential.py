@@ -1,15 +1,15 @@
-"""Group-sequential looks: what a p-value is worth when the same claim is tested at several numbers of seeds.
+"""Group-sequential looks: the p-values of a claim that is tested at several numbers of seeds.
 
-Who tests at 5% with 8, with 16 and again with 32 seeds is wrong more often than in 5% of cases. So the 5% is
-spent over the looks, little of it early (Hwang, Shih & DeCani 1990, Statistics in Medicine 9:1439, gamma =
--2): with a of the seeds that there will be at most, a level alpha may have spent
+A test at 5% with 8, with 16 and again with 32 seeds is wrong in more than 5% of cases. So the 5% is spent
+over the looks, little of it early (Hwang, Shih & DeCani 1990, Statistics in Medicine 9:1439, gamma = -2). At
+a share a of the largest number of seeds, a level alpha may have spent
 
     alpha (1 - exp(2 a)) / (1 - exp(2)).
 
-A look's nominal level is the chance that one side of an interval misses the truth there. Levels are
+A look's nominal level is the probability that one side of an interval misses the truth there. Levels are
 computed for normal means, by the recursion of Armitage, McPherson & Rowe 1969, and applied to t tests and
-their intervals, as in Jennison & Turnbull 2000, chapter 11. What that comes to at these numbers of seeds,
-tests/conformance/decision_rule.py shows.
+their intervals, as in Jennison & Turnbull 2000, chapter 11. tests/conformance/decision_rule.py shows the
+resulting error rates at these numbers of seeds.
 """
 
 from functools import cache
@@ -22,20 +22,20 @@ from scipy import optimize, stats
 from encore.recipe.looks import LOOKS
 
 GAMMA = -2.0
-FARTHEST = 12.0  # standard deviations beyond which a normal density counts as nothing
-NODES = 120  # of an integral over the means at which no look has decided yet
-# Levels that spent() and nominal() interpolate between; below them a look's level is proportional to alpha.
+FARTHEST = 12.0  # standard deviations beyond which a normal density counts as 0
+NODES = 120  # nodes of an integral over the means at which no look has decided yet
+# levels that spent() and nominal() interpolate between; below them a look's level is proportional to alpha
 ALPHAS = np.concatenate([np.logspace(-12, -1, 56), [0.15, 0.2, 0.3, 0.5, 0.7, 0.9]])
 
 
 @cache
 def levels(alpha: float) -> tuple[float, ...]:
-    """The nominal one-sided level of each look, for a chance `alpha` of any false rejection at them."""
+    """Return the nominal one-sided level of each look, for a probability `alpha` of any false rejection."""
     fractions = np.array(LOOKS) / LOOKS[-1]
     allowed = alpha * np.expm1(-GAMMA * fractions) / np.expm1(-GAMMA)
     steps = np.sqrt(np.diff(fractions, prepend=0.0))
     nodes, weights = leggauss(NODES)
-    at, mass = np.zeros(1), np.ones(1)  # where the sum of differences may be, undecided, and its weight there
+    at, mass = np.zeros(1), np.ones(1)  # possible sums of differences while undecided, and their weights
     by_look = []
     for fraction, step, fresh in zip(fractions, steps, np.diff(allowed, prepend=0.0), strict=True):
         spread = np.sqrt(fraction)
@@ -49,14 +49,15 @@ def levels(alpha: float) -> tuple[float, ...]:
 
 
 def _too_rare(z: float, spread: float, step: float, at: np.ndarray, mass: np.ndarray, wanted: float) -> float:
-    """Log of the chance to pass z at a look, undecided so far, less that of the chance `wanted`."""
+    """Return the log of the probability to pass z at a look, while undecided, minus log `wanted`."""
     return float(np.log(mass @ stats.norm.sf((z * spread - at) / step)) - np.log(wanted))
 
 
 def spent(p: ArrayLike, look: int) -> np.ndarray:
     """Return the alpha (...) whose nominal level at a look (an index of LOOKS) is p.
 
-    It is the smallest chance of any false rejection at all looks for which this look would reject. nan stays.
+    It is the smallest probability of any false rejection at all looks for which this look would reject. nan
+    stays.
     """
     known = np.log(_table()[look])
     with np.errstate(divide="ignore"):
@@ -76,5 +77,5 @@ def nominal(alpha: ArrayLike, look: int) -> np.ndarray:
 
 @cache
 def _table() -> np.ndarray:
-    """The nominal levels of each look at ALPHAS (looks, alphas)."""
+    """Return the nominal levels of each look at ALPHAS (looks, alphas)."""
     return np.array([levels(float(alpha)) for alpha in ALPHAS]).T

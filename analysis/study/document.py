@@ -15,25 +15,25 @@ from encore.recipe.files import of_file
 
 
 class StudyClaim(Claim):
-    """A claim of a study; whose it is may be left out, and is then ours."""
+    """A claim of a study; if it does not say who makes it, it is ours."""
 
     source: Line = "ours"
     paper: Paper = OURS
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield what a study cannot answer: gates and scales are of recipes."""
+        """Yield the keys that a study cannot answer: gates and scales belong to recipes."""
         for key in ("needs", "scales", "again", "world"):
             if key in self.model_fields_set:
                 yield key, "a key of recipes; a study has none"
 
 
 class Logs(Model):
-    """Files of one kind, a file a run or one of several runs."""
+    """Files of one kind, one file for each run or for several runs."""
 
     # patterns of paths, from the folder of the study on: `logs/{arm}-{seed}.csv`; * stands for any text. A
     # file whose pattern names no arm, or no seed, is of all of them.
     files: Some[str]
-    # where a file has several runs: the pattern of its columns; W&B exports `{arm}-{seed} - {metric}`
+    # for a file with several runs: the pattern of its columns; W&B exports `{arm}-{seed} - {metric}`
     columns: str | None = None
     step: str | None = None  # the column of the step; default: the first of those that trainers write
     metrics: dict[str, str] | None = None  # our name -> the file's; default: all, by the file's names
@@ -60,7 +60,7 @@ def load(path: Path) -> Study:
 
 
 def _mistakes(study: Study) -> Iterator[Mistake]:
-    """Yield what claims say that a study has not: keys of recipes, tests without a bound, unknown places."""
+    """Yield the mistakes of claims: keys of recipes, tests without a bound, unknown places."""
     for claim in study.claims.values():
         yield from below(f"claims.{claim.id}", claim.mistakes())
         yield from below(f"claims.{claim.id}.test", claim.test.mistakes())

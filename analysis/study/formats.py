@@ -1,9 +1,10 @@
-"""Read what trainers and evaluations write as rows of step, metric and value; the content tells the form.
+"""The files that trainers and evaluations write, as rows of step, metric and value.
 
+The content tells the form.
 | written by                                     | form                                                     |
 |------------------------------------------------|----------------------------------------------------------|
-| anything                                       | CSV with a header, a row a step; of several runs with    |
-|                                                | the columns arm and seed too                             |
+| anything                                       | CSV with a header and a row for each step; the columns   |
+|                                                | arm and seed if it has several runs                      |
 | Encore (curve.csv)                             | CSV with the columns step, metric, value                 |
 | Encore (numbers.csv of a study)                | CSV with metric, value, low and high, and no step        |
 | anything                                       | JSON lines, an object a step; nested names joined by `/` |
@@ -26,22 +27,22 @@ import pandas as pd
 from analysis.verdicts.pairs import NORMAL
 from encore.errors import UserError, first_line
 
-LARGEST = 1 << 30  # bytes of a file
+LARGEST = 1 << 30  # bytes of the largest file that is read
 STEPS = ("step", "global_step", "_step", "Step", "train/global_step", "training/global_step", "iteration")
-OF_A_RUN = ["arm", "seed"]  # columns that a CSV of several runs has
+OF_A_RUN = ["arm", "seed"]  # columns of a CSV with several runs
 NAN = re.compile(r"(?i)(?:^|,)\s*[-+]?(?:nan|inf(?:inity)?)\s*(?:,|$)", re.MULTILINE)
-Entry = Mapping[str, object]  # an object of JSON, of whatever somebody's tool has written
+Entry = Mapping[str, object]  # an object of JSON that somebody's tool has written
 COLUMNS = ["step", "metric", "value", "low", "high"]  # step NaN: a final number; low, high: its 95% interval
-CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$", re.MULTILINE)  # verl's; a Ray actor puts its name before
+CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$", re.MULTILINE)  # verl's; a Ray actor is named before it
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf"
-PAIR = re.compile(rf"(.+?):\s*(?:np\.\w+\()?({NUMBER})\)?")  # a number of numpy prints its type
-EVENTS = "events.out.tfevents"  # in the name of TensorBoard's files
+PAIR = re.compile(rf"(.+?):\s*(?:np\.\w+\()?({NUMBER})\)?")  # numpy prints the type of a number around it
+EVENTS = "events.out.tfevents"  # part of the names of TensorBoard's files
 
 
 def read(path: Path, step: str | None) -> pd.DataFrame:
     """Return the rows of a file, with COLUMNS; `step`: the column of the step, None if it is one of STEPS.
 
-    Raises UserError if the file is too large, is none of these forms, or has no column of the step.
+    Raises UserError if the file is too large, has none of these forms, or has no column of the step.
     """
     if path.stat().st_size > LARGEST:
         raise UserError(f"{path}: {path.stat().st_size:,} bytes; a log of more than {LARGEST:,} is not read")
@@ -90,16 +91,16 @@ def _lines(path: Path, text: str) -> Iterator[Entry]:
 def _of_entries(
     path: Path, entries: Iterator[Entry] | list[object], step: str | None
 ) -> Iterator[tuple[float, str, float]]:
-    """Yield the numbers of objects that each have a step; of those that say no step, none."""
-    found = False
+    """Yield the numbers of the objects that have a step."""
+    has_step = False
     for entry in entries:
         numbers = dict(_numbers(entry)) if isinstance(entry, dict) else {}
         name = step or next((name for name in STEPS if name in numbers), None)
         if name is None or name not in numbers:
             continue
-        found = True
+        has_step = True
         yield from ((numbers[name], metric, value) for metric, value in numbers.items() if metric != name)
-    if not found:
+    if not has_step:
         raise UserError(_without_step(path, step))
 
 
@@ -143,7 +144,7 @@ def _of_console(text: str) -> Iterator[tuple[float, str, float]]:
 
 def _of_tensorboard(path: Path) -> Iterator[tuple[float, str, float]]:
     try:
-        # late: few studies have such files, and the package may be missing
+        # imported here, because few studies have such files, and the package may be missing
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     except ImportError:
         raise UserError(f"{path}: to read it: pip install tensorboard") from None
@@ -153,7 +154,7 @@ def _of_tensorboard(path: Path) -> Iterator[tuple[float, str, float]]:
 
 
 def _of_table(path: Path, text: str, step: str | None) -> pd.DataFrame:
-    """Return the rows of a CSV: a column a metric, or the columns step, metric and value.
+    """Return the rows of a CSV: a column for each metric, or the columns step, metric and value.
 
     An empty cell was not logged; `nan` was.
     """
@@ -189,7 +190,7 @@ def _finals(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _long(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Return a row for each metric of each row of a table; `keys` are none of the metrics."""
+    """Return a row for each metric of each row of a table; the columns `keys` are not metrics."""
     if {"metric", "value"} <= {*frame.columns}:
         return frame[[*keys, "metric", "value"]]
     return frame.melt(keys, var_name="metric", value_name="value")

@@ -1,8 +1,8 @@
-"""Judge a study: `encore judge STUDY.yaml`, or in a notebook `judge(load(path), path.parent)`.
+"""The judging of a study: `encore judge STUDY.yaml`, or in a notebook `judge(load(path), path.parent)`.
 
-The verdicts are those that the same numbers would get in a recipe: planned looks, one interval a claim,
-equivalence, families of primary and secondary claims (docs/verdicts.md). What a recipe knows beside its
-numbers is missing: whether a run collapsed, gates, and the registration of claims.
+The verdicts are the ones that the same numbers would get in a recipe: planned looks, one interval for each
+claim, equivalence, families of primary and secondary claims (docs/verdicts.md). What a recipe knows beside
+its numbers is missing: whether a run collapsed, gates, and the registration of claims.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from encore.runtime import files
 
 @dataclass(frozen=True)
 class Judged:
-    """A study's verdicts, the last look's, and the numbers that they rest on."""
+    """A study's verdicts at each look, the last look last, and the numbers that they rest on."""
 
     study: Study
     collected: Collected
@@ -42,7 +42,7 @@ def judge(study: Study, folder: Path) -> Judged:
 
 
 def lines(judged: Judged) -> list[str]:
-    """Return what a terminal shows: a line a claim, then the notes."""
+    """Return what a terminal shows: a line for each claim, then the notes."""
     said = [_line(verdict) for verdict in judged.verdicts]
     seeds = len(judged.collected.seeds)
     if seeds < LOOKS[0]:

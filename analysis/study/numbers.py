@@ -1,8 +1,8 @@
-"""From the logs of a study to one number for each run and metric that a claim asks for.
+"""One number for each run and metric that a claim asks for, from the logs of a study.
 
-A metric of a file with steps says how its curve is read: `last/reward`, `last_fifth/reward`, `first_fifth/…`,
-`mean/…`, `max/…` or `min/…`. Nothing is averaged away: a run whose curve is not finite where it is read, or
-that ended before others of its arm, has no number, and a note says so.
+The metric says how the curve in a file with steps is read: `last/reward`, `last_fifth/reward`,
+`first_fifth/…`, `mean/…`, `max/…` or `min/…`. Nothing is averaged away: a run has no number if its curve is
+not finite where it is read, or if it ended before other runs of its arm; a note then says so.
 """
 
 import math
@@ -21,7 +21,9 @@ from encore.errors import UserError, nearest
 from encore.runtime.curves import FIFTH
 
 FIELDS = {"arm": r"[^/]+?", "seed": r"\d+", "metric": r".+"}
-READINGS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {  # steps, values -> the values read
+READINGS: dict[
+    str, Callable[[np.ndarray, np.ndarray], np.ndarray]
+] = {  # takes steps and values, returns the values read
     "last": lambda steps, values: values[-1:],
     "last_fifth": lambda steps, values: values[steps > steps[-1] * (1 - FIFTH)],
     "first_fifth": lambda steps, values: values[steps <= steps[-1] * FIFTH],
@@ -30,18 +32,18 @@ READINGS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {  # steps
     "min": lambda steps, values: values,
 }
 EXTREMES = {"max": np.max, "min": np.min}
-EVERY = None  # in place of an arm or a seed: all of them
+EVERY = None  # instead of an arm or a seed: all of them
 TABLE = ["arm", "seed", "node", "metric", "step", "value", "low", "high", "source"]
 Key = tuple[str | None, int | None]  # arm and seed
 
 
 @dataclass(frozen=True)
 class Collected:
-    """The numbers of a study, and what a reader must know of how they were read."""
+    """The numbers of a study, and notes for the reader about how they were read."""
 
     table: pd.DataFrame
     notes: list[str]
-    files: dict[str, int]  # place -> how many files it was read from
+    files: dict[str, int]  # place -> number of its files
 
     @property
     def seeds(self) -> list[int]:
@@ -50,9 +52,9 @@ class Collected:
 
 
 def collect(study: Study, folder: Path) -> Collected:
-    """Read the numbers that the claims of a study ask for; `folder`: that of the study's file.
+    """Read the numbers that the claims of a study ask for; `folder` is the folder of the study's file.
 
-    Raises UserError if a place has no files, if two files are of one run, or if no file has a metric.
+    Raises UserError if a place has no files, if two files belong to the same run, or if no file has a metric.
     """
     wanted: dict[str, set[str]] = defaultdict(set)
     for claim in study.claims.values():
@@ -87,7 +89,7 @@ def collect(study: Study, folder: Path) -> Collected:
 
 
 def _named(metric: str, names: Iterable[str]) -> tuple[str, str]:
-    """Return how a metric is read, "" if it is a number as it stands, and its own name among `names`."""
+    """Return how a metric is read ("" if it is a plain number), and its name among `names`."""
     reading, slash, name = metric.partition("/")
     return (reading, name) if metric not in names and slash and reading in READINGS else ("", metric)
 
@@ -96,7 +98,7 @@ def _runs(
     place: str, logs: Logs, folder: Path, metrics: set[str]
 ) -> tuple[dict[Key, tuple[Path, pd.DataFrame]], dict[str, tuple[str, str]]]:
     """Return the file and the rows of each run of a place, and how each metric is read, with its name."""
-    ours = {theirs: own for own, theirs in (logs.metrics or {}).items()}
+    ours = {theirs: our_name for our_name, theirs in (logs.metrics or {}).items()}
     wanted = metrics | {_named(metric, ())[1] for metric in metrics}
     runs: dict[Key, tuple[Path, pd.DataFrame]] = {}
     raw: set[str] = set()
@@ -119,7 +121,7 @@ def _runs(
 
 
 def _paths(place: str, logs: Logs, folder: Path) -> Iterator[tuple[Path, Key]]:
-    """Yield the files of a place, each once, with the arm and the seed that their names say."""
+    """Yield the files of a place, each once, with the arm and the seed in their names."""
     for pattern in logs.files:
         if not pattern or Path(pattern).is_absolute():
             raise UserError(f"runs.{place}.files: {pattern}: expected a path from the folder of the study on")
@@ -134,7 +136,7 @@ def _paths(place: str, logs: Logs, folder: Path) -> Iterator[tuple[Path, Key]]:
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """Return the expression of a pattern: a field's second place must say what its first says."""
+    """Return the regular expression of a pattern; a field must have the same text wherever it occurs."""
     expression, seen = "", set[str]()
     for part in re.split(r"(\{(?:arm|seed|metric)\}|\*)", pattern):
         name = part[1:-1]
@@ -153,17 +155,17 @@ def _key(fields: Mapping[str, str]) -> Key:
 
 
 def _parts(path: Path, rows: pd.DataFrame, logs: Logs, key: Key) -> Iterator[tuple[Key, pd.DataFrame]]:
-    """Yield the runs of a file: one, or those that its columns name."""
+    """Yield the runs of a file: a single run, or the runs that its columns name."""
     if logs.columns:
         named = _expression(logs.columns)
         fields = {
             name: match.groupdict() for name in rows.metric.unique() if (match := named.fullmatch(name))
         }
         rows = rows[rows.metric.isin(fields)]
-        own = rows.metric.map(lambda name: _key({**fields[name]}))
+        keys = rows.metric.map(lambda name: _key({**fields[name]}))
         rows = rows.assign(metric=rows.metric.map(lambda name: fields[name].get("metric", name)))
-        for run in dict.fromkeys(own):
-            yield (run[0] or key[0], key[1] if run[1] is EVERY else run[1]), rows[own == run]
+        for run in dict.fromkeys(keys):
+            yield (run[0] or key[0], key[1] if run[1] is EVERY else run[1]), rows[keys == run]
     elif {*OF_A_RUN} <= {*rows.columns}:
         seeds = pd.to_numeric(rows.seed, errors="coerce")
         if not (seeds % 1 == 0).all():
@@ -177,29 +179,32 @@ def _parts(path: Path, rows: pd.DataFrame, logs: Logs, key: Key) -> Iterator[tup
 def _read(
     place: str, reading: str, name: str, runs: Mapping[Key, tuple[Path, pd.DataFrame]], notes: list[str]
 ) -> Iterator[tuple[Key, tuple[float, float, float]]]:
-    """Yield the number of each run that has one, with its interval; notes say of the others why not."""
+    """Yield the number of each run that has one, with its interval.
+
+    Add a note for each run without a number.
+    """
     curves: dict[Key, pd.DataFrame] = {}
     for key, (path, rows) in runs.items():
-        own = rows[rows.metric == name]
-        if not len(own):
+        chosen = rows[rows.metric == name]
+        if not len(chosen):
             notes.append(f"{place}: {_run(key)} has no {name}: left out")
         elif not reading:
-            if own.step.notna().any() or len(own) > 1:
+            if chosen.step.notna().any() or len(chosen) > 1:
                 raise UserError(
                     f"{path}: {name} has steps; say how it is read: last_fifth/{name}, last/{name}"
                 )
-            if math.isfinite(own.value.iloc[0]):
-                yield key, tuple(own[["value", "low", "high"]].iloc[0])
+            if math.isfinite(chosen.value.iloc[0]):
+                yield key, tuple(chosen[["value", "low", "high"]].iloc[0])
             else:
-                notes.append(f"{place}: {_run(key)}: {name} is {own.value.iloc[0]}: left out")
+                notes.append(f"{place}: {_run(key)}: {name} is {chosen.value.iloc[0]}: left out")
         else:
-            curves[key] = _in_order(place, key, own, notes)
+            curves[key] = _in_order(place, key, chosen, notes)
     if reading:
         yield from _of_curves(place, reading, name, curves, notes)
 
 
 def _in_order(place: str, key: Key, rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Return the curve by rising step; of a step that comes again the later row counts."""
+    """Return the curve by rising step; if a step occurs again, the later row counts."""
     again = int(rows.step.duplicated().sum())
     if again:
         notes.append(

@@ -1,9 +1,10 @@
-"""Plan a study: how many seeds decide its claims, from the spread of a pilot.
+"""A plan for a study: how many seeds decide its claims, from the spread of a pilot.
 
 The pilot is the runs that the study has so far, two seeds or more. Their mean difference and its standard
-deviation are taken for the truth; normal differences are drawn for many studies, and each study is judged by
+deviation are taken for the truth. Normal differences are drawn for many studies, and each study is judged by
 the rule of verdicts.rule at the planned looks. So the chances hold for the whole family of claims, with its
-levels. Few seeds know a spread badly: the chances are drawn again with the upper 80% bound of the spread.
+levels. A few seeds determine a spread only roughly, so the chances are computed again with the upper 80%
+bound of the spread.
 """
 
 import math
@@ -28,21 +29,21 @@ from encore.recipe.claims import Claim
 from encore.recipe.looks import LOOKS
 from encore.runtime import files
 
-STUDIES = 2000  # drawn; a chance is known to 0.02
+STUDIES = 2000  # number of drawn studies, so that a chance is known to 0.02
 SEED = 0
-BOUND = 0.8  # of a spread: the level of its upper bound
+BOUND = 0.8  # level of a spread's upper bound
 RECORDS = Path(__file__).resolve().parents[2] / "results/published"
-FEW = 4  # seeds, below every look, of which many studies consist
+FEW = 4  # numbers of seeds, below every look, that many studies have
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """The difference that a claim is expected to show, its spread over seeds, and the seeds that say so."""
+    """The difference that a claim is expected to show, its spread over seeds, and the number of seeds."""
 
     claim: Claim
     effect: float
     spread: float
-    seeds: int  # 0: the spread was given
+    seeds: int  # 0: the user gave the spread
     error: float = 0.0  # the standard error that all differences share
 
     @property
@@ -58,16 +59,16 @@ class Power:
     """The chances of the planned looks to decide a claim; a tuple has an entry for each look."""
 
     pilot: Pilot
-    decided: tuple[float, ...]  # the chance that the claim is decided by then, were the pilot the truth
+    decided: tuple[float, ...]  # the chance that the claim is decided by this look, if the pilot is the truth
     decided_at_bound: tuple[float, ...]  # the same with the upper bound of the spread
-    found: tuple[float, ...]  # how far from a bound of the claim the truth must lie to be told with 80%
-    half_width: float  # of a 95% interval of FEW seeds
+    found: tuple[float, ...]  # distance of the truth from a bound that is detected with 80%
+    half_width: float  # half the width of a 95% interval of FEW seeds
 
 
 def spread_of(text: str) -> float:
-    """Return the spread that a text names: a number, or a claim of a published record, "r1_zero-cpu/claim".
+    """Return the spread in a text: a number, or a claim of a published record, "r1_zero-cpu/claim".
 
-    Raises UserError if the text names neither.
+    Raises UserError if the text is neither.
     """
     record, slash, claim = text.partition("/")
     if slash:
@@ -91,13 +92,13 @@ def spread_of(text: str) -> float:
 def pilots(study: Study, folder: Path, spread: float | None) -> list[Pilot]:
     """Return the pilot of each claim, from the runs of a study, or from a given spread without any run.
 
-    With a given spread the effect is the margin and the smallest effect that matters together, and 0 for a
-    claim of equality. Raises UserError if a claim has fewer than two differences.
+    With a given spread the effect is the margin plus the smallest effect that matters, and 0 for a claim of
+    equality. Raises UserError if a claim has fewer than two differences.
     """
     if spread is not None:
         return [Pilot(claim, _hoped(claim), spread, 0) for claim in study.claims.values()]
     collected = collect(study, folder)
-    found = []
+    result = []
     for claim in study.claims.values():
         paired = evidence.evidence(claim, collected.table, "", collected.seeds, {}, Collapses()).paired
         if len(paired.differences) < 2:
@@ -105,8 +106,8 @@ def pilots(study: Study, folder: Path, spread: float | None) -> list[Pilot]:
             seeds = paired.notes[0] if paired.notes else f"{both} both sides"
             raise UserError(f"claims.{claim.id}: {seeds}; a spread needs two; without a pilot say --spread")
         d = np.array(paired.differences)
-        found.append(Pilot(claim, float(d.mean()), float(d.std(ddof=1)), len(d), paired.error))
-    return found
+        result.append(Pilot(claim, float(d.mean()), float(d.std(ddof=1)), len(d), paired.error))
+    return result
 
 
 def _hoped(claim: Claim) -> float:
@@ -118,7 +119,7 @@ def _hoped(claim: Claim) -> float:
 
 
 def power(known: Sequence[Pilot]) -> list[Power]:
-    """Return what the looks can say of the claims of a study together."""
+    """Return what the looks can decide about the claims of a study together."""
     asked = evidence.asked([evidence.Evidence(pilot.claim, Pairs()) for pilot in known])
     decided = _decided(known, asked)
     at_bound = _decided([replace(pilot, spread=pilot.upper) for pilot in known], asked)
@@ -127,8 +128,8 @@ def power(known: Sequence[Pilot]) -> list[Power]:
     powers = []
     for i, pilot in enumerate(known):
         alpha = float(asked.alpha[i]) / (primaries if asked.primary[i] else others)
-        like = [pilot.spread / math.sqrt(2), -pilot.spread / math.sqrt(2)]  # two values of this spread
-        found = [
+        like = [pilot.spread / math.sqrt(2), -pilot.spread / math.sqrt(2)]  # two values with this spread
+        distances = [
             detectable(like, float(nominal(alpha / 2, index)), POWER, look, pilot.error)
             for index, look in enumerate(LOOKS)
         ]
@@ -138,7 +139,7 @@ def power(known: Sequence[Pilot]) -> list[Power]:
                 pilot,
                 decided=tuple(decided[:, i].tolist()),
                 decided_at_bound=tuple(at_bound[:, i].tolist()),
-                found=tuple(found),
+                found=tuple(distances),
                 half_width=float(half),
             )
         )
@@ -146,7 +147,7 @@ def power(known: Sequence[Pilot]) -> list[Power]:
 
 
 def _decided(known: Sequence[Pilot], asked: Asked) -> np.ndarray:
-    """Return the chance (looks, claims) that a claim is decided by a look."""
+    """Return the probability (looks, claims) that a claim is decided by a look."""
     rng = np.random.default_rng(SEED)
     effect, spread, error = np.array([(each.effect, each.spread, each.error) for each in known]).T
     drawn = rng.normal(effect, spread, (LOOKS[-1], STUDIES, len(known))).transpose(1, 2, 0)
@@ -165,7 +166,7 @@ def _decided(known: Sequence[Pilot], asked: Asked) -> np.ndarray:
 
 
 def frame(powers: Sequence[Power]) -> pd.DataFrame:
-    """Return a row a claim and look."""
+    """Return a row for each claim and look."""
     return pd.DataFrame(
         [
             {
@@ -186,7 +187,7 @@ def frame(powers: Sequence[Power]) -> pd.DataFrame:
 
 
 def lines(powers: Sequence[Power]) -> list[str]:
-    """Return what a terminal shows: three lines a claim, then what a few seeds can say."""
+    """Return what a terminal shows: three lines for each claim, then what a few seeds can say."""
     said = []
     for each in powers:
         pilot = each.pilot
@@ -195,10 +196,10 @@ def lines(powers: Sequence[Power]) -> list[str]:
             f"{pilot.claim.id}: {pilot.effect:+.3g}, a spread of {pilot.spread:.3g} over seeds ({origin})"
         )
         looks = zip(LOOKS, each.decided, each.decided_at_bound, each.found, strict=True)
-        for look, chance, bound, found in looks:
+        for look, chance, bound, distance in looks:
             unsure = f" ({bound:.0%} at a spread of {pilot.upper:.3g})" if pilot.seeds else ""
             share = f"decided in {chance:.0%} of studies{unsure}"
-            said.append(f"  {look:>2} seeds: {share}; told from a bound: {found:.3g}")
+            said.append(f"  {look:>2} seeds: {share}; told from a bound: {distance:.3g}")
     widths = ", ".join(f"±{each.half_width:.3g}" for each in powers)
     return [*said, f"{FEW} seeds decide nothing here; their 95% intervals would be {widths}"]
 

@@ -1,4 +1,4 @@
-"""The numbers of the section on verdicts: what the paper says, held to this run."""
+"""The numbers of the section on verdicts: the paper's claims, judged by this run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,9 @@ from analysis.verdicts.decision import judge_run
 class Verdicts:
     """The verdict of every claim, and the numbers that the verdict rests on."""
 
-    history: Sequence[Sequence[Verdict]]  # every claim's verdict at each planned look; last, with all seeds
+    history: Sequence[
+        Sequence[Verdict]
+    ]  # every claim's verdict at each planned look; the last entry is with all seeds
     gates: pd.DataFrame
     collapses: pd.DataFrame
     dials: pd.DataFrame

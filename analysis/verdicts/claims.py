@@ -1,12 +1,12 @@
-"""A judged claim: what was compared, what came of it, and both as a table that can be read again.
+"""A judged claim: what was compared and the outcome, and both as a table that can be read again.
 
-A claim is to be written before the run; whether those of a record were, verdicts.written tells. It names a
-difference d = `of` - `against` (or `of` alone) in a `metric` (of `against` maybe in another,
+A claim should be written before the run; verdicts.written says whether the claims of a record were. It names
+a difference d = `of` - `against` (or `of` alone) in a `metric` (perhaps another for `against`,
 `against_metric`), a direction and a margin m >= 0.
 
-    higher:  d > m          lower:  d < -m          equal:  |d| < m
+    higher:  d > m        lower:  d < -m        equal:  |d| < m
 
-How a verdict comes about is in verdicts.rule and verdicts.decision.
+verdicts.rule and verdicts.decision say how a verdict is reached.
 """
 
 import math
@@ -22,20 +22,20 @@ from analysis.verdicts.rule import OPEN, WORDS
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
 
-NOT_TESTED = "not tested"  # in place of a word of verdicts.rule: numbers or a precondition are missing
+NOT_TESTED = "not tested"  # used instead of a word of verdicts.rule: numbers or a precondition are missing
 VERDICTS = (*WORDS, NOT_TESTED)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One judged claim. Numbers are nan where there are none; `differences` are in the order of `seeds`."""
+    """A judged claim. Missing numbers are nan; `differences` are in the order of `seeds`."""
 
     id: str
     says: str
     source: str
-    paper: str  # whose claim it is: an arXiv number, an address or `ours`
+    paper: str  # who makes the claim: an arXiv number, an address or `ours`
     family: str  # primary | secondary
-    attempt: int  # counted from 1: how often the claim has been put to the test in a changed world
+    attempt: int  # counted from 1: how often the claim has been tested, each time in a changed world
     metric: str
     of: str
     against: str
@@ -44,18 +44,18 @@ class Verdict:
     smallest_effect: float  # |d| below which a difference does not matter
     word: str  # one of VERDICTS
     estimate: float  # the mean difference, or the median
-    by_median: bool  # the median, as runs of one side alone collapsed
-    low: float  # of the interval that decides
+    by_median: bool  # the median is used because runs of one side alone collapsed
+    low: float  # lower end of the interval that decides
     high: float
-    level: float  # the chance that the interval holds the truth, for the look and the family of claims
-    plain_low: float  # of the plain 95% interval
+    level: float  # probability that the interval contains the truth, for the look and the family of claims
+    plain_low: float  # lower end of the plain 95% interval
     plain_high: float
-    n: int  # differences that were judged
-    agree: int  # seeds whose own difference satisfies the claim
-    look: int | None  # seeds of the look that decided, or of the last one; None: before any, or not tested
-    asked: int  # seeds of the run, of which some may have no number, and some may wait for the next look
+    n: int  # number of differences that were judged
+    agree: int  # number of seeds whose own difference satisfies the claim
+    look: int | None  # seeds of the look that decided, or of the last look; None: before any, or not tested
+    asked: int  # seeds of the run; some may have no number, and some may wait for the next look
     needed: int | None  # seeds of the planned look that is likely to decide; None: decided, none or unknown
-    detectable: float  # smallest effect that the look finds with 80% power; nan of a median
+    detectable: float  # smallest effect that the look detects with 80% power; nan for a median
     seeds: tuple[int, ...]
     differences: tuple[float, ...]
     note: str
@@ -77,7 +77,7 @@ class Verdict:
 
     @property
     def stands_at(self) -> str:
-        """`look 1, 8 seeds` of a decided claim, `5 of 8 seeds` of one that waits for a look; else empty."""
+        """The text `look 1, 8 seeds` of a decided claim, or `5 of 8 seeds` of a claim that waits; else ""."""
         if self.decided and self.look:
             return f"look {LOOKS.index(self.look) + 1}, {self.look} seeds"
         to_come = [look for look in LOOKS if look > self.asked]
@@ -86,18 +86,21 @@ class Verdict:
 
 WHOLE = ("look", "needed")  # columns of whole numbers that may be empty
 INTERVALS = ("estimate", "low", "high", "level", "plain_low", "plain_high")
-NUMBERS = ("smallest_effect", *INTERVALS, "detectable", *WHOLE)  # may be empty
+NUMBERS = ("smallest_effect", *INTERVALS, "detectable", *WHOLE)  # columns of numbers that may be empty
 
 
 def satisfies(d: float, direction: str, margin: float) -> bool:
-    """Whether one difference satisfies a claim."""
+    """Return whether one difference satisfies a claim."""
     if direction == "equal":
         return abs(d) < margin
     return d > margin if direction == "higher" else d < -margin
 
 
 def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """One row per claim; per-seed differences as `seed:difference` pairs, so that the CSV is complete."""
+    """Return a row for each claim.
+
+    Its differences are `seed:difference` pairs, so that the CSV is complete.
+    """
     rows = []
     for v in verdicts:
         row = asdict(v) | {"seeds": " ".join(map(str, v.seeds))}
@@ -107,7 +110,7 @@ def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 
 
 def read(path: Path) -> list[Verdict]:
-    """The verdicts of a CSV file that holds a frame(); differences to six digits."""
+    """Return the verdicts of a CSV file that holds a frame(); differences to six digits."""
     counts = dict.fromkeys(("attempt", "n", "asked", "agree"), int) | {"by_median": bool}
     numbers = {"margin": float} | counts | dict.fromkeys(NUMBERS, float)
     types = {field.name: numbers.get(field.name, str) for field in fields(Verdict)}
@@ -130,13 +133,13 @@ def read(path: Path) -> list[Verdict]:
 
 
 class Judged(Protocol):
-    """What has a verdict."""
+    """An object that has a verdict."""
 
     @property
     def word(self) -> str: ...
 
 
 def tally(verdicts: Iterable[Judged]) -> dict[str, int]:
-    """Return how many claims have each word, in the order of VERDICTS; words of no claim are left out."""
+    """Return how many claims have each word, in the order of VERDICTS, without words that do not occur."""
     words = [v.word for v in verdicts]
     return {word: words.count(word) for word in VERDICTS if word in words}

@@ -1,4 +1,4 @@
-"""The tables of verdicts, a row a claim, and of the looks that were taken."""
+"""The tables of verdicts, with a row for each claim, and of the looks that were taken."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from encore.recipe.looks import LOOKS
 
 
 def holds_when(verdict: claims.Verdict) -> str:
-    """The claim as an inequality of the difference d."""
+    """Return the claim as an inequality of the difference d."""
     margin = verdict.margin
     if verdict.direction == "equal":
         return f"|d| < {margin:g}"
@@ -46,12 +46,12 @@ def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
 
 
 def _centre(verdict: claims.Verdict) -> str:
-    """Return what of the differences a claim is judged by."""
+    """Return the word for the centre that a claim is judged by."""
     return ("median" if verdict.by_median else "mean") if verdict.n else DASH
 
 
 def level(chance: float) -> str:
-    """Return `98.3%`, the chance that an interval holds the truth; a dash if there is no interval."""
+    """Return the probability that an interval contains the truth as `98.3%`; a dash without an interval."""
     return DASH if math.isnan(chance) else f"{100 * chance:.1f}%"
 
 
@@ -67,7 +67,7 @@ LOOK_NUMBERS = ("n", "estimate", "low", "high", "level")
 
 
 def looks(history: Iterable[Iterable[claims.Verdict]]) -> pd.DataFrame:
-    """Return a row for each claim and look at which it was judged. `look` is the number of seeds."""
+    """Return a row for each claim and each look at which it was judged. `look` is the number of seeds."""
     rows = [
         [v.id, v.family, v.look or v.asked, *(getattr(v, name) for name in LOOK_NUMBERS), v.word]
         for claim in zip(*history, strict=True)
@@ -78,7 +78,7 @@ def looks(history: Iterable[Iterable[claims.Verdict]]) -> pd.DataFrame:
 
 
 def looks_shown(frame: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
-    """Return the looks for a reader; metrics: claim -> its metric."""
+    """Return the looks for a reader; `metrics` maps a claim to its metric."""
     rows = []
     for row in frame.to_dict("records"):
         mean = Mean(row["estimate"], row["low"], row["high"], row["n"], "seeds")

@@ -1,17 +1,18 @@
-"""Runs that collapsed: how many of each arm, and how many there may be that were not seen.
+"""Runs that collapsed: how many of each arm, and how many unseen collapses are possible.
 
-A run has collapsed where it surely ends far below where it began: the 95% interval of its last evaluation
-lies wholly below half of its first accuracy, or, where arms are compared by gold reward, more than one
-standard deviation (of the base model's replies) below its first gold reward.
+A run has collapsed if it surely ends far below its beginning: the 95% interval of its last evaluation lies
+entirely below half of its first accuracy. If arms are compared by gold reward, it lies more than one standard
+deviation (of the base model's replies) below its first gold reward.
 
-A number read off a frontier (numbers.frontiers) counts as that of a collapsed run where one of the places
-that it was read between lies as far below its arm's beginning: the line between them then leads to another
-kind of run. A collapsed run elsewhere on the frontier has no part in the number, and at its far end runs are
-meant to fall. Gold read off the curve of one run at a KL (numbers.curve_metrics) counts as that of a
-collapsed run where it lies itself so far below.
+A number read off a frontier (numbers.frontiers) counts as that of a collapsed run if one of the places that
+it was read between lies as far below its arm's beginning: the line between them then leads to another kind of
+run. A collapsed run elsewhere on the frontier has no part in the number, and at its far end runs are meant to
+fall. Gold read off the curve of one run at a KL (numbers.curve_metrics) counts as that of a collapsed run if
+the gold itself lies that far below.
 
 What happens to a run later has no part in a number from before. So a stage that the arm's last model learns
-from, such as its reward model, is judged by the checkpoints at it or, where it has none, by those before it.
+from, such as its reward model, is judged by the checkpoints at the stage or, if there are none, by the
+checkpoints before it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,7 @@ from analysis.statistics.intervals import LEVEL
 from encore.recipe.claims import FRONTIER, Comparison, frontier
 from encore.recipe.metric_names import AT_KL, COLLAPSED
 
-# what arms are compared by -> where an end counts as a collapse, from the beginning
+# metric that arms are compared by -> where an end counts as a collapse, from the beginning
 FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
     "accuracy": lambda before: before / 2,
     "gold": lambda before: before - 1,
@@ -39,9 +40,11 @@ FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
 
 @dataclass(frozen=True)
 class Collapses:
-    """`seeds`: an arm -> the seeds that had collapsed at its end; a checkpoint or a stage from before,
-    `arm/dev1` -> those at it. `read`: (place, metric) -> the seeds whose number was read at a KL at which
-    the run, or one of those beside it on a frontier, had collapsed.
+    """The seeds whose runs collapsed.
+
+    `seeds` maps an arm to the seeds that had collapsed at its end; an earlier checkpoint or stage,
+    `arm/dev1`, to the seeds that had collapsed there. `read` maps (place, metric) to the seeds whose number
+    was read at a KL at which the run, or a run beside it on a frontier, had collapsed.
     """
 
     seeds: Mapping[str, frozenset[int]] = field(default_factory=dict)
@@ -50,7 +53,7 @@ class Collapses:
     def beside(self, comparison: Comparison, seeds: Sequence[int]) -> "Rates | None":
         """Return how many runs of either side of a claim have collapsed; None if no run has.
 
-        None too if the claim compares an arm with itself, or the rates of collapse themselves.
+        It is also None if the claim compares an arm with itself, or the rates of collapse themselves.
         """
         compared = comparison.sides
         whole = [_whole(place) for place, _ in compared]
@@ -67,7 +70,7 @@ class Collapses:
 
 @dataclass(frozen=True)
 class Rates:
-    """How many runs of either side of a claim have collapsed, of equally many runs; some of them have."""
+    """The numbers of collapsed runs on both sides of a claim, out of equally many runs; at least one has."""
 
     of: str  # an arm, or a frontier
     against: str
@@ -79,14 +82,14 @@ class Rates:
     def one_sided(self) -> bool:
         """Whether some runs of one side alone have collapsed.
 
-        A mean is then of two kinds of run, and says little of either. Where all of them have, they are of
-        one kind.
+        A mean is then over two kinds of run, and says little of either. If all of them have collapsed, they
+        are of one kind.
         """
         some = self.of_collapsed or self.against_collapsed
         return not (self.of_collapsed and self.against_collapsed) and some < self.runs
 
     def __str__(self) -> str:
-        """`3 of 16 runs of a collapsed, 0 of 16 of b (Boschloo's exact test: p = 0.111)`."""
+        """Return `3 of 16 runs of a collapsed, 0 of 16 of b (Boschloo's exact test: p = 0.111)`."""
         p = different(self.of_collapsed, self.runs, self.against_collapsed, self.runs)
         return (
             f"{self.of_collapsed} of {self.runs} runs of {self.of} collapsed, {self.against_collapsed} of "
@@ -102,49 +105,52 @@ def different(collapsed: int, runs: int, others: int, their_runs: int) -> float:
 
 
 def _whole(place: str) -> str:
-    """The arm of a place, or the frontier: of two numbers of one no claim is about two kinds of run."""
+    """Return the arm or frontier of a place: claims within it are not about two kinds of run."""
     return place if frontier(place) is not None else place.partition("/")[0]
 
 
 def collapses(run: Run, numbers: pd.DataFrame) -> Collapses:
-    """The runs that collapsed, from the final numbers."""
-    found = {arm: _fallen(rows) for arm, rows in _ends(run, numbers)}
-    for arm in list(found):
+    """Return the runs that collapsed, from the final numbers."""
+    fallen = {arm: _fallen(rows) for arm, rows in _ends(run, numbers)}
+    for arm in list(fallen):
         at = {name: _fallen(_since_beginning(run, numbers, f"{arm}/{name}")) for name in run.checkpoints(arm)}
-        found |= {f"{arm}/{name}": seeds for name, seeds in (_at_stages(run, arm, at) | at).items()}
-    return Collapses(found, _read_on_frontiers(run, numbers) | _read_on_curves(run, numbers))
+        fallen |= {f"{arm}/{name}": seeds for name, seeds in (_at_stages(run, arm, at) | at).items()}
+    return Collapses(fallen, _read_on_frontiers(run, numbers) | _read_on_curves(run, numbers))
 
 
 def _at_stages(run: Run, arm: str, at: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
-    """Those of the stages that the arm's last model is made of, from those `at` its checkpoints."""
+    """Return the collapsed seeds at each stage that the arm's last model is made of.
+
+    `at` has the collapsed seeds at the arm's checkpoints.
+    """
     models = {name: run.graph.inputs(run.evaluation(arm, name)).get("model") for name in at}
     *_, last = models.values()
     ends = run.graph.with_upstream([last] if last else [])
-    found = {}
+    stages = {}
     for name in run.recipe.stages(run.scale, arm):
         stage = run.graph.owner(run.stage(arm, run.seeds[0], name))
-        own = [checkpoint for checkpoint, model in models.items() if model == stage]
+        at_stage = [checkpoint for checkpoint, model in models.items() if model == stage]
         if stage in ends:
             before = run.graph.with_upstream([stage])
-            places = own or [checkpoint for checkpoint, model in models.items() if model in before]
-            found[name] = frozenset().union(*(at[place] for place in places))
-    return found
+            places = at_stage or [checkpoint for checkpoint, model in models.items() if model in before]
+            stages[name] = frozenset().union(*(at[place] for place in places))
+    return stages
 
 
 def _read_on_frontiers(run: Run, numbers: pd.DataFrame) -> dict[tuple[str, str], frozenset[int]]:
     readings = frontiers.readings(run.document, numbers)
-    places = {point.place for one in readings for point in one.between}
+    places = {point.place for reading in readings for point in reading.between}
     fallen = {place: _fallen(_since_beginning(run, numbers, place)) for place in places}
     read: dict[tuple[str, str], frozenset[int]] = {}
-    for one in readings:
-        key = f"{FRONTIER}/{one.frontier}", one.metric
-        beside = any(one.seed in fallen[point.place] for point in one.between)
-        read[key] = read.get(key, frozenset()) | ({one.seed} if beside else set())
+    for reading in readings:
+        key = f"{FRONTIER}/{reading.frontier}", reading.metric
+        beside = any(reading.seed in fallen[point.place] for point in reading.between)
+        read[key] = read.get(key, frozenset()) | ({reading.seed} if beside else set())
     return read
 
 
 def _read_on_curves(run: Run, numbers: pd.DataFrame) -> dict[tuple[str, str], frozenset[int]]:
-    """Of the gold at a KL that claims ask for."""
+    """Return the collapsed seeds of each gold number at a KL that claims ask for."""
     read = {}
     for place, metric in (side for claim in run.document.claims.values() for side in claim.test.sides):
         if (match := AT_KL.fullmatch(metric)) and match[1] == "gold" and _whole(place) in run.arms:
@@ -158,14 +164,14 @@ def _fallen(rows: pd.DataFrame) -> frozenset[int]:
 
 
 def _ends(run: Run, numbers: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Each arm that has two checkpoints, with column `collapsed` of its seeds that have both numbers."""
+    """Return each arm with two checkpoints, with column `collapsed` of its seeds that have both numbers."""
     last = {arm: run.checkpoints(arm)[-1] for arm in run.arms if len(run.checkpoints(arm)) > 1}
     arms = [(arm, _since_beginning(run, numbers, f"{arm}/{name}")) for arm, name in last.items()]
     return [(arm, rows) for arm, rows in arms if len(rows)]
 
 
 def _since_beginning(run: Run, numbers: pd.DataFrame, place: str) -> pd.DataFrame:
-    """Column `collapsed` of the seeds that have a number at a checkpoint and at the first of its arm."""
+    """Return column `collapsed`: whether each seed collapsed between its arm's beginning and a place."""
     task = tasks.headline(run)
     measure = tasks.measure(numbers, task)
     if measure not in FAR_BELOW:
@@ -175,22 +181,23 @@ def _since_beginning(run: Run, numbers: pd.DataFrame, place: str) -> pd.DataFram
 
 
 def _beginning(run: Run, place: str) -> str:
-    """The first evaluated checkpoint of the arm of a place; empty where it has none."""
+    """Return the first evaluated checkpoint of the arm of a place; "" without one."""
     arm = _whole(place)
     return next((f"{arm}/{name}" for name in run.checkpoints(arm)), "")
 
 
 def _far_below(measure: str, before: pd.Series, after: pd.Series) -> pd.DataFrame:
-    """Columns before, most, collapsed of the seeds that have both."""
+    """Return the columns before, most, collapsed of the seeds that have both numbers."""
     both = pd.DataFrame({"before": before, "most": after}).dropna()
     return both.assign(collapsed=both.most < FAR_BELOW[measure](both.before))
 
 
 def rates(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
-    """Arm by arm: runs, collapsed, rate, and the exact (Clopper & Pearson) 95% interval of the rate.
+    """Return for each arm: runs, collapsed, rate, and the exact (Clopper & Pearson) 95% interval of the rate.
 
-    `unseen` is the rate of collapse that so many runs without one exclude at 95%: 1 - 0.05^(1/runs); nan
-    where a run collapsed. `p`: that the rate is another than the first arm's, by Boschloo's exact test.
+    `unseen` is the rate of collapse that this number of runs without one excludes at 95%: 1 - 0.05^(1/runs);
+    nan if a run collapsed. `p` is the p-value of a rate that differs from the first arm's, by Boschloo's
+    exact test.
     """
     rows: list[list[Any]] = []
     for arm, ends in _ends(run, numbers):
@@ -203,7 +210,7 @@ def rates(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def rates_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rates for a reader."""
+    """Return the rates for a reader."""
     shown = [
         {
             "arm": row["arm"],

@@ -1,17 +1,17 @@
-"""From the numbers of a run to a verdict on each claim, look by look.
+"""The way from the numbers of a run to a verdict on each claim, look by look.
 
-What the differences of its seeds say of a claim is said by verdicts.rule, through one interval. A run is
-judged at the planned looks (encore.recipe.looks) that it has passed. The seeds after the last of these wait
-for the next look. Before the first look every claim is open, and no interval decides.
+verdicts.rule says what the differences of a run's seeds say of a claim, through one interval. A run is judged
+at the planned looks (encore.recipe.looks) that it has passed. The seeds after the last of these wait for the
+next look. Before the first look every claim is open, and no interval decides.
 
-What a look decides is frozen: later seeds change neither the word nor its numbers, whatever becomes of a
-gate, of collapses, or of the other claims.
+What a look decides is frozen: later seeds change neither the word nor its numbers, even if a gate, the
+collapses, or other claims change.
 
-What was not run is `not tested`, with the reason, never an error; and so is a claim whose precondition is
-absent (verdicts.gates).
+A claim is `not tested`, with the reason and never an error, if its numbers were not run, or if its
+precondition is absent (verdicts.gates).
 
 Seeds count as independent only as far as their runs are. What two seeds share on a side (a stage pinned to
-one seed) counts once; a run that all seeds share on one side, such as the base model, keeps its own error,
+one seed) counts once. A run that all seeds share on one side, such as the base model, keeps its own error,
 which no number of seeds lessens (verdicts.pairs).
 """
 
@@ -36,7 +36,10 @@ from encore.recipe.looks import LOOKS
 
 
 def judge_run(run: Run, numbers: pd.DataFrame) -> list[list[Verdict]]:
-    """Return judge_looks() of a run, from its final numbers. UserError if one of its seeds chose a dial."""
+    """Return judge_looks() of a run, from its final numbers.
+
+    Raises UserError if one of its seeds chose a dial.
+    """
     claims = run.document.claims.values()
     chose = sorted(run.recipe.dial_seeds & set(run.seeds))
     if claims and chose:
@@ -58,7 +61,8 @@ def judge_looks(
 ) -> list[list[Verdict]]:
     """Return every claim's verdict at each planned look that was passed; before the first, with all seeds.
 
-    table: the final numbers of what was asked for; seeds: in the order in which they are looked at.
+    `table` has the final numbers that the claims ask for; `seeds` are in the order in which they are looked
+    at.
     """
     every, stated = list(seeds), list(claims)
     passed = [look for look in LOOKS if look <= len(every)]
@@ -87,14 +91,14 @@ def judge_looks(
 
 
 def _undecided(decision: Decision) -> Decision:
-    """Return the decision of seeds that have come to no look: every claim is open, without an interval."""
+    """Return the decision of seeds that have reached no look: every claim is open, without an interval."""
     nothing = np.full(decision.low.shape, np.nan)
     word = np.full(decision.word.shape, WORDS.index(OPEN))
     return replace(decision, word=word, low=nothing, high=nothing)
 
 
 def _verdict(item: Evidence, decision: Decision, i: int, look: int | None, seeds: int) -> Verdict:
-    """Return the verdict on claim `i` at a look, None if none was passed, of a run with so many seeds."""
+    """Return the verdict on claim `i` at a look, None if none was passed, of a run with `seeds` seeds."""
     claim, test, d = item.claim, item.claim.test, item.paired.differences
     n, index, level = len(d), int(decision.look[i]), float(decision.level[i])
     tail = (1 - level) / 2

@@ -1,4 +1,4 @@
-"""How the dials of a recipe were chosen: on which seeds, with how many trials, and what came of it."""
+"""The choice of a recipe's dials: on which seeds, with how many trials, and with what result."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,11 @@ from analysis.numbers.means import DASH
 from analysis.numbers.run import Run
 from encore.recipe.document import DIAL_SEEDS
 
-FEWEST = 3  # seeds that choose a dial
+FEWEST = 3  # smallest number of seeds that choose a dial
 
 
 def dials(run: Run) -> pd.DataFrame:
-    """One row for each entry of the recipe's `dials`."""
+    """Return a row for each entry of the recipe's `dials`."""
     rows = []
     for entry in run.document.dials:
         trials = entry.trials or {}
@@ -30,7 +30,7 @@ def dials(run: Run) -> pd.DataFrame:
 
 
 def _seeds(seeds: Sequence[int]) -> str:
-    """The seeds; and the rule, where they do not keep it."""
+    """Return the seeds; and the rule, if they do not keep it."""
     listed = ", ".join(map(str, seeds))
     return (
         listed

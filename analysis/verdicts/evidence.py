@@ -1,4 +1,4 @@
-"""What a claim is judged by at a look: its paired differences, and whether their mean or median decides."""
+"""The evidence on a claim at a look: its paired differences, and whether their mean or median decides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,31 +13,31 @@ from analysis.verdicts.rule import Asked, Sample, alpha_of
 from encore.recipe.claims import Claim, Gate
 from encore.recipe.looks import LOOKS
 
-FEWEST = 5  # differences that a look must have, if numbers are missing
+FEWEST = 5  # smallest number of differences at a look if numbers are missing
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one claim is judged by."""
+    """The evidence by which one claim is judged."""
 
     claim: Claim
     paired: Pairs
-    by_median: bool = False  # runs of one side alone have collapsed
+    by_median: bool = False  # whether runs of one side alone have collapsed
     notes: tuple[str, ...] = ()  # how the claim is judged, and what may mislead in its comparison
 
     @property
     def unknown_above(self) -> bool:
-        """Whether some true differences may be larger than counted, or by how much none can tell."""
+        """Whether some true differences may be larger than counted, or by an unknown amount."""
         return self.paired.at_least or self._unclear
 
     @property
     def unknown_below(self) -> bool:
-        """Whether some true differences may be smaller than counted, or by how much none can tell."""
+        """Whether some true differences may be smaller than counted, or by an unknown amount."""
         return self.paired.at_most or self._unclear
 
     @property
     def _unclear(self) -> bool:
-        """Whether all seeds share a run, with an error of its own: the sign test cannot count it."""
+        """Whether all seeds share a run, whose own error the sign test cannot count."""
         return self.by_median and self.paired.error > 0
 
 
@@ -49,7 +49,7 @@ def evidence(
     places: Mapping[str, Gate],
     collapses: Collapses,
 ) -> Evidence:
-    """Return what a claim is judged by at a scale; `table`: final numbers, `places`: gates of the recipe."""
+    """Return the evidence on a claim at a scale; `table`: final numbers, `places`: gates of the recipe."""
     if not claim.is_at(scale):
         return Evidence(claim, Pairs(notes=(f"claimed at scale {', '.join(claim.scales or ())} only",)))
     paired = pairs(claim.test, table, seeds)
@@ -69,7 +69,7 @@ def evidence(
 
 
 def sample(claims: Sequence[Evidence], seeds: int) -> Sample:
-    """Return the differences (claims, seeds) of claims, of which there are so many seeds.
+    """Return the differences (claims, seeds) of claims, for `seeds` seeds.
 
     Once the first look has come, a claim with fewer than FEWEST differences counts as one without any.
     """

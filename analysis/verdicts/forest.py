@@ -1,4 +1,4 @@
-"""The forest of verdicts: one row a claim, each on a scale of its own."""
+"""The forest of verdicts: a row for each claim, each on its own scale."""
 
 import math
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ VERDICT_COLOURS = {
     "open": "#6b6b6b",
     "not tested": "#6b6b6b",
 }
-LETTER = 0.086  # inches of a bold letter of 10 points, about
+LETTER = 0.086  # approximate inches of a bold letter of 10 points
 
 
 def draw(verdicts: Sequence[Verdict]) -> Figure | None:
-    """The paired differences of each tested claim; the range where the claim holds is shaded."""
+    """Draw the paired differences of each tested claim; the range in which the claim holds is shaded."""
     tested = [v for v in verdicts if v.n]
     if not tested:
         return None
@@ -51,7 +51,7 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
         axis.grid(False)
         axis.spines["left"].set_visible(False)
         axis.tick_params(labelsize=9)
-        shrink = min(1.0, (WIDTH - 0.5) / (LETTER * len(f"{v.id}  {v.word}")))  # both in one line
+        shrink = min(1.0, (WIDTH - 0.5) / (LETTER * len(f"{v.id}  {v.word}")))  # id and word in one line
         axis.set_title(v.id, fontsize=10 * shrink)
         axis.set_title(v.word, fontsize=9.5 * shrink, loc="right", color=colour)
     return figure

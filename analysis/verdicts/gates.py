@@ -1,7 +1,7 @@
-"""Preconditions: a claim about a mechanism is judged only where the mechanism was at work.
+"""Preconditions: a claim about a mechanism is judged only if the mechanism was at work.
 
 A recipe names the quantities in `gates` (clip_cuts: the share of tokens that the upper clip cuts, of the base
-arm) and a claim the value it needs (`needs: clip_cuts >= 0.02`). Judged by the mean over seeds.
+arm) and a claim the value it needs (`needs: clip_cuts >= 0.02`). The mean over seeds decides.
 """
 
 import math
@@ -21,7 +21,7 @@ def absent(
     table: pd.DataFrame,
     seeds: Iterable[int],
 ) -> str:
-    """Which precondition of a claim is not met, and what was measured; empty where all are."""
+    """Return the precondition of a claim that is not met, and what was measured; "" if all are met."""
     for need in claim.needs:
         gate = places[need.gate]
         measured = pairs(gate, table, seeds)
@@ -38,7 +38,7 @@ def _mean(measured: Pairs) -> float:
 
 
 def table(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
-    """A row for each condition that claims of the run's scale put on a gate, and whether it is met."""
+    """Return a row for each condition that claims of the run's scale put on a gate, and whether it is met."""
     rows = []
     places = run.document.gates
     for need, claims in _conditions(run).items():
@@ -60,7 +60,7 @@ def table(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _conditions(run: Run) -> dict[Need, list[str]]:
-    """Condition -> the claims of the run's scale that need it."""
+    """Return condition -> the claims of the run's scale that need it."""
     by_need: dict[Need, list[str]] = {}
     for claim in run.recipe.claims(run.scale):
         for need in claim.needs:

@@ -1,4 +1,4 @@
-"""What it would take to decide an open claim: the planned look that would do it, were its seeds typical.
+"""The planned look that would decide an open claim if its seeds were like those so far.
 
 An interval decides in one of several ways (see the table of verdicts.rule). Each way asks that the interval
 lies above a bound, below another, or between two.
@@ -69,7 +69,7 @@ def _decides(evidence: Evidence, way: Way, tail: float, n: int) -> bool:
 
 
 def _above_zero(x: np.ndarray, evidence: Evidence, tail: float, n: int) -> bool:
-    """Return whether n values like x (seeds,) show with the power POWER that their centre is above zero."""
+    """Return whether n values spread like x (seeds,) would show, with power POWER, a centre above zero."""
     if evidence.by_median:
         least = stats.binom.isf(tail, n, 0.5) + 1  # how many of n must be above zero
         share = (np.sum(x > 0) + 0.5) / (len(x) + 1)

@@ -1,18 +1,18 @@
-"""The differences that a claim is judged by: `of` less `against`, paired by seed, or why there are none.
+"""The differences that a claim is judged by, `of` minus `against` paired by seed; or why there are none.
 
 In a claim on `updates_to/` or `samples_to/` some runs may never have reached the level. Both sides then stop
 at the smaller budget of the two: a run that had not reached the level by then counts as that budget (the
 restricted time of survival analysis, Royston & Parmar 2013), so that no arm gains by a longer run or by
-giving up. Such a difference is a bound: the true one is at least as large where `of` did not reach the level,
-at most as large where `against` did not. Pairs keeps both facts, because no verdict may depend on the unknown
-side. Where neither reached it nothing is known, and the seed is left out.
+giving up. Such a difference is a bound: the true difference is at least as large if `of` did not reach the
+level, and at most as large if `against` did not. Pairs keeps both facts, because no verdict may depend on the
+unknown side. If neither reached the level nothing is known, and the seed is left out.
 
-Differences are independent only as far as the runs on both sides are. Where some seeds share a run on either
-side, the first of them counts. Where all seeds share one run on one side alone, most often the base model,
-all differences count, as the runs on the other side are independent. But the error of the one run is the same
-in each difference, and no spread between seeds shows it. Its standard error is taken from its own 95%
-interval, over items and samples, and enters every test and interval once. Where the error is unknown, the
-seeds count once.
+Differences are independent only as far as the runs on both sides are. If some seeds share a run on either
+side, only the first of them counts. If all seeds share one run on one side alone, most often the base model,
+all differences count, as the runs on the other side are independent. But the error of the shared run is the
+same in each difference, and no spread between seeds shows it. Its standard error is taken from its own 95%
+interval, over items and samples, and enters every test and interval once. If the error is unknown, the seeds
+together count once.
 """
 
 import math
@@ -36,9 +36,9 @@ NORMAL = stats.norm.isf(TAIL)  # half-width of an evaluation's 95% interval, in 
 
 @dataclass(frozen=True)
 class Pairs:
-    """One difference a seed; `at_least` (`at_most`): some true differences may be larger (smaller).
+    """One difference for each seed; `at_least` (`at_most`): some true differences may be larger (smaller).
 
-    `error` is the standard error that all differences share: of a run that is one side of each of them.
+    `error` is the standard error that all differences share, of a run that is one side of each of them.
     """
 
     seeds: tuple[int, ...] = ()
@@ -50,7 +50,7 @@ class Pairs:
 
 
 def pairs(comparison: Comparison, table: pd.DataFrame, seeds: Iterable[int]) -> Pairs:
-    """The differences of a claim, or of a gate, from the final numbers of the seeds that were asked for."""
+    """Return the differences of a claim, or of a gate, from the final numbers of the given seeds."""
     compared = list(comparison.sides)
     reason = next((why for at, metric in compared if (why := _absent(table, at, metric))), "")
     if reason:
@@ -60,7 +60,7 @@ def pairs(comparison: Comparison, table: pd.DataFrame, seeds: Iterable[int]) -> 
 
 def _subtract(table: pd.DataFrame, sides: list[Side], seeds: list[int]) -> Pairs:
     measured_sides = [_side(table, at, metric) for at, metric in sides]
-    if len({budget_of(metric) or metric for _, metric in sides}) == 1:  # one unit: one budget for both
+    if len({budget_of(metric) or metric for _, metric in sides}) == 1:  # one unit, so one budget for both
         least = pd.concat([side.budget for side in measured_sides], axis=1).min(axis=1, skipna=False)
         measured_sides = [side.assign(budget=least.reindex(side.index)) for side in measured_sides]
     of, against = _stopped(measured_sides[0]), _stopped(measured_sides[-1])
@@ -93,12 +93,13 @@ def _subtract(table: pd.DataFrame, sides: list[Side], seeds: list[int]) -> Pairs
 
 
 def _independent(known: pd.DataFrame, places: list[str]) -> tuple[pd.DataFrame, float, list[str]]:
-    """The differences whose runs are independent, the standard error that they share, and notes that say so.
+    """Return the independent differences, the standard error that they share, and notes about it.
 
-    known: columns d, of, against (the run of each side), of_error, against_error; a row a seed.
+    `known` has the columns d, of, against (the run of each side), of_error, against_error; a row for each
+    seed.
     """
     runs = known[["of", "against"]].nunique()
-    single = [side for side in runs.index if runs[side] == 1 < runs.max()]  # one side at most
+    single = [side for side in runs.index if runs[side] == 1 < runs.max()]  # at most one side
     alone = known
     for side in runs.index.difference(single):
         alone = alone.drop_duplicates(side)
@@ -115,15 +116,15 @@ def _independent(known: pd.DataFrame, places: list[str]) -> tuple[pd.DataFrame, 
 
 
 def constant(differences: Sequence[float]) -> bool:
-    """Return whether all differences are one number, up to the rounding of floats."""
+    """Return whether all differences are the same number, up to the rounding of floats."""
     return np.ptp(differences) <= 1e-12 * max(map(abs, differences))
 
 
 def _side(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
-    """Columns value, source, error, budget by seed.
+    """Return the columns value, source, error, budget by seed.
 
-    `error` is the standard error by an evaluation's own interval, else nan; the interval is taken as a record
-    keeps it, so that a record judged anew has the verdicts of its run. Metrics `…_to/` have a budget.
+    `error` is the standard error by an evaluation's own interval, else nan; the interval is rounded as in a
+    record, so that a record judged anew has the verdicts of its run. Metrics `…_to/` have a budget.
     """
     every = measured(table, at, metric).round({"low": DECIMALS, "high": DECIMALS})
     numbers = every[["value", "source"]].assign(error=(every.high - every.low) / (2 * NORMAL))
@@ -132,13 +133,13 @@ def _side(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
 
 
 def _stopped(side: pd.DataFrame) -> pd.DataFrame:
-    """The side with every run stopped at its budget; `late`: it had not reached the level by then."""
+    """Return the side with every run stopped at its budget; `late`: it had not reached the level by then."""
     late = side.budget.notna() & ~(side.value <= side.budget)
     return side.assign(value=side.value.mask(late, side.budget), late=late)
 
 
 def _absent(table: pd.DataFrame, at: str, metric: str) -> str:
-    """Why there is no such number, or empty."""
+    """Return why a number is missing, or ""."""
     arm, _, node = at.partition("/")
     if len(measured(table, at, metric)):
         return ""
@@ -146,8 +147,8 @@ def _absent(table: pd.DataFrame, at: str, metric: str) -> str:
         return f"no {metric} at {at}: no seed has a number at each of its places"
     if arm not in set(table.arm):
         return f"arm {arm} was not run"
-    there = table.metric[(table.arm == arm) & (table.node == node) & table.step.isna()].unique()
-    near = get_close_matches(metric, list(there), n=1, cutoff=0.5)
+    metrics = table.metric[(table.arm == arm) & (table.node == node) & table.step.isna()].unique()
+    near = get_close_matches(metric, list(metrics), n=1, cutoff=0.5)
     return f"no {metric} at {at}" + (f"; nearest: {near[0]}" if near else "")
 
 

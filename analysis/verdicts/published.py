@@ -23,16 +23,19 @@ PLAIN = {"win_rate": "win rate", "length_controlled": "length-controlled win rat
 
 
 def build(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The paper's numbers and ours; side by side only where model, data and settings are the paper's."""
+    """Return the paper's numbers and ours.
+
+    They are side by side only if model, data and settings are the paper's.
+    """
     both = beside(run, numbers, paired)
     return both if run.scale == "paper" else apart(both)
 
 
 def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The paper's numbers beside ours in the same unit, and which of ours that is.
+    """Return the paper's numbers beside ours in the same unit, and which of our numbers it is.
 
-    An entry with `scales` is shown at those alone: elsewhere our metric is another. `paired` has the tables
-    of win rates by name (preferences.TABLES).
+    An entry with `scales` is shown at those scales alone: elsewhere our metric is another. `paired` has the
+    tables of win rates by name (preferences.TABLES).
     """
     rows, names = [], _names(run, numbers)
     for entry in run.document.published:
@@ -56,21 +59,21 @@ def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) 
 
 
 def apart(beside: pd.DataFrame) -> pd.DataFrame:
-    """The same with the paper's numbers and ours in rows of their own: columns whose, what, value, source.
+    """Return a table with the paper's numbers and ours in separate rows: columns whose, what, value, source.
 
-    Levels of another model on other problems are not to be read off side by side.
+    Levels of another model on other problems should not be compared side by side.
     """
     columns = ["whose", "what", "value", "source"]
     if not len(beside):
         return pd.DataFrame(columns=columns)
     theirs = beside.assign(whose="paper", value=beside.published)
-    there = beside[beside.ours != DASH].drop_duplicates("our metric")
-    ours = there.assign(whose="here", what=there["our metric"], value=there.ours, source="this run")
+    measured = beside[beside.ours != DASH].drop_duplicates("our metric")
+    ours = measured.assign(whose="here", what=measured["our metric"], value=measured.ours, source="this run")
     return pd.concat([theirs, ours], ignore_index=True)[columns]
 
 
 def _ours(run: Run, numbers: pd.DataFrame, entry: Published) -> tuple[Mean, str]:
-    """Our number for an entry, and which one it is, or why there is none."""
+    """Return our number for an entry, and its name, or why there is none."""
     metric, at = entry.metric, entry.at
     if not (metric and at):
         return NOTHING, "not measured here"
@@ -89,7 +92,7 @@ def _ours(run: Run, numbers: pd.DataFrame, entry: Published) -> tuple[Mean, str]
 def _between(
     run: Run, names: Mapping[Any, str], entry: Published, paired: Mapping[str, pd.DataFrame]
 ) -> tuple[Mean, str]:
-    """How often one of our policies is preferred to another."""
+    """Return how often one of our policies is preferred to another, and the name of the number."""
     metric, policies = str(entry.metric), (str(entry.of), str(entry.against))
     name, *columns = PAIRED[metric]
     what = f"{PLAIN[metric]} of {policies[0]} against {policies[1]}"
@@ -106,13 +109,16 @@ def _between(
 
 
 def _names(run: Run, numbers: pd.DataFrame) -> dict[Any, str]:
-    """A policy's model -> its name in the tables of win rates."""
+    """Return a policy's model -> its name in the tables of win rates."""
     among = contenders.contenders(run, numbers, contenders.judged_task(run, numbers))
-    return {contenders.model(run, one.arm, one.checkpoint, run.seeds[0]): one.name for one in among}
+    return {
+        contenders.model(run, contender.arm, contender.checkpoint, run.seeds[0]): contender.name
+        for contender in among
+    }
 
 
 def _name(run: Run, names: Mapping[Any, str], place: str) -> str | None:
-    """The name of the policy at arm/checkpoint; None where it has not run."""
+    """Return the name of the policy at arm/checkpoint; None if it has not run."""
     arm, _, checkpoint = place.partition("/")
     if arm not in run.arms or checkpoint not in run.checkpoints(arm):
         return None

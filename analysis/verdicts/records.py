@@ -1,4 +1,4 @@
-"""The README of the published records: a row each, from the recipes and the records on disk alone."""
+"""The README of the published records: a row for each, from the recipes and the records on disk alone."""
 
 import re
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ another `seed` in recipes/bases/tiny_lm.yaml).
 """
 
 
-FIGURES = {  # of these records, as the gallery drew them: what they show
+FIGURES = {  # for each of these figures of records, drawn by the gallery: what it shows
     "r1_zero-cpu": "R1-Zero: claims, paired by seed",
     "dr_grpo-cpu": "Dr. GRPO: claims, paired by seed",
     "dpo-cpu": "DPO: claims, paired by seed",
@@ -65,7 +65,7 @@ FIGURES = {  # of these records, as the gallery drew them: what they show
 
 
 def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
-    """The README of `folder`: a row for each record in it, four figures, and the scoreboard of claims."""
+    """Return the README of `folder`: a row for each record, four figures, and the scoreboard of claims."""
     rows = [COLUMNS, ("---",) * len(COLUMNS)]
     rows += [_row(record, graph) for record in folders(folder)]
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
@@ -97,7 +97,7 @@ def findings(record: Path, graph: Graph) -> list[claims.Verdict]:
 def notice(folder: Path, graph: Graph) -> str:
     """Return what a reader must know first: which records are not registered, and which share a base model.
 
-    The text is empty if all are registered, and each seed of each has a base model of its own.
+    The text is empty if all are registered, and each seed of each record has its own base model.
     """
     runs = {record.name: run_of(record, graph) for record in folders(folder)}
     shared = [name for name, run in runs.items() if bases.one_base(run)]
@@ -106,7 +106,7 @@ def notice(folder: Path, graph: Graph) -> str:
 
 
 def _of_registration(folder: Path) -> str:
-    """Return which records are registered, in a sentence; an empty text if all are, or if there is none."""
+    """Return which records are registered, in a sentence; "" if all are, or if there is none."""
     registered = {record: (record / REGISTERED).exists() for record in folders(folder)}
     names = [title(record.name) for record, holds in registered.items() if holds]
     if all(registered.values()):
@@ -118,7 +118,7 @@ def _of_registration(folder: Path) -> str:
 
 
 def run_of(record: Path, graph: Graph) -> Run:
-    """The run of a record, for what its recipe says of it: nothing is read but which seeds it has."""
+    """Return the run of a record, for what its recipe says of it; of the record only the seeds are read."""
     name, _, scale = record.name.rpartition("-")
     runs = pd.read_csv(record / "runs.csv")
     seeds = sorted(runs.seed[~runs.stage.str.contains("/")].unique())
@@ -140,7 +140,7 @@ def _row(record: Path, graph: Graph) -> tuple[str, ...]:
 
 
 def told(record: Path, graph: Graph) -> tuple[str, str, str]:
-    """What a record shows, how many verdicts of each kind on the claims of its scale, and judged_at()."""
+    """Return what a record shows, its number of verdicts of each kind at its scale, and judged_at()."""
     name, _, scale = record.name.rpartition("-")
     recipe, verdicts = graph.recipes[name], claims.read(record / "claims.csv")
     if of_earlier_world(record, graph):
@@ -150,7 +150,7 @@ def told(record: Path, graph: Graph) -> tuple[str, str, str]:
 
 
 def judged_at(verdicts: Sequence[claims.Verdict]) -> str:
-    """The planned look that a record has come to; empty where it has no claims."""
+    """Return the planned look that a record has reached; "" if it has no claims."""
     if not verdicts:
         return ""
     seeds = verdicts[0].asked
@@ -171,7 +171,7 @@ def headline(found: str, scale: str) -> str:
 
 
 def seeds(runs: pd.DataFrame) -> int:
-    """How many seeds the recipe's own stages have; a stage of another recipe has a / in its name."""
+    """Return how many seeds the recipe's own stages have; a stage of another recipe has a / in its name."""
     return runs.seed[~runs.stage.str.contains("/")].nunique()
 
 

@@ -1,4 +1,4 @@
-"""Claims that came out reversed: what in our world may cause it, which their recipe must say in a record."""
+"""Reversed claims, and what in our world may cause a reversal, which the recipe of a record must say."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from encore.recipe.recipe import Recipe
 
 
 def causes(recipe: Recipe, verdicts: Iterable[claims.Verdict]) -> dict[str, str]:
-    """Return what in our world may cause it, by the id of each claim that came out reversed."""
+    """Return the id of each reversed claim -> what in our world may cause the reversal."""
     return {claim.id: claim.world or "" for claim in _reversed(recipe, verdicts)}
 
 

@@ -1,25 +1,26 @@
-"""From the differences of seeds to one of five words, through the one interval that is printed.
+"""The rule that turns the differences of seeds into one of five words, through the one interval shown.
 
-A claim says that d = `of` - `against` is above a margin m >= 0 (`higher`), below -m (`lower`), or within m
-of 0 (`equal`). A smallest effect s says which differences would matter. Where the interval of d lies decides;
+A claim says that d = `of` - `against` is above a margin m >= 0 (`higher`), below -m (`lower`), or within m of
+0 (`equal`). A smallest effect s says which differences would matter. The position of d's interval decides;
 for `higher`, and with the signs turned for `lower`:
 
-    shown            d > m, and d is not surely below s
-    shown, smaller   d > 0, and d is surely below what was claimed, m, or what would matter, s
-    equivalent       |d| < s on both sides, and neither direction is shown
-    reversed         d < 0, however small; for `equal`: |d| > m
-    open             none of these
+    shown             d > m, and d is not surely below s
+    shown, smaller    d > 0, and d is surely below what was claimed, m, or what would matter, s
+    equivalent        |d| < s on both sides, and neither direction is shown
+    reversed          d < 0, however small; for `equal`: |d| > m
+    open              none of these
 
-The level of the interval leaves room for all that is looked at. Each side spends half of alpha over the
-planned looks (statistics.sequential). The primary claims of a recipe share alpha equally, so that with 95%
-chance all of their intervals, at all looks, hold the truth. The secondary ones have intervals of a false
-coverage rate of alpha (Benjamini & Yekutieli 2005, JASA 100:71): when R of m are decided, their level is that
-of alpha R / m. Another attempt to show a claim, in a changed world, has a smaller part of alpha (`alpha_of`).
-A claim that a look decides is frozen there: later seeds change neither its word nor its interval.
+The level of the interval allows for all that is looked at. Each side spends half of alpha over the planned
+looks (statistics.sequential). The primary claims of a recipe share alpha equally, so that with 95%
+probability all of their intervals, at all looks, contain the truth. The intervals of secondary claims have a
+false coverage rate of alpha (Benjamini & Yekutieli 2005, JASA 100:71): when R of m are decided, their level
+is that of alpha R / m. Another attempt to show a claim, in a changed world, has a smaller part of alpha
+(`alpha_of`). A claim that a look decides is frozen there: later seeds change neither its word nor its
+interval.
 
-Where runs of one side alone collapse, the mean is of two kinds of run. The interval is then the one of the
-median difference, by the exact sign test. Where differences are known from one side only, the other side of
-the interval is infinite.
+If runs of one side alone collapse, the mean is over two kinds of run. The interval is then that of the median
+difference, by the exact sign test. If differences are bounds on one side, the other side of the interval is
+infinite.
 """
 
 from dataclasses import dataclass, replace
@@ -38,8 +39,8 @@ SHOWN, SMALLER, EQUIVALENT, REVERSED, OPEN = WORDS = (
     "reversed",
     "open",
 )
-ALPHA = 0.05  # of all attempts to show the primary claims of a recipe, or its secondary ones
-FIRST_ATTEMPT = 0.8  # of alpha; each further attempt has a fifth of what the attempt before it had
+ALPHA = 0.05  # alpha for all attempts to show the primary claims of a recipe, or its secondary ones
+FIRST_ATTEMPT = 0.8  # share of alpha; each further attempt has a fifth of the attempt before it
 
 
 def alpha_of(attempt: int) -> float:
@@ -49,7 +50,7 @@ def alpha_of(attempt: int) -> float:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the claims of a family ask for; arrays (claims,)."""
+    """The parameters of the claims of a family; arrays (claims,)."""
 
     direction: np.ndarray  # "higher", "lower" or "equal"
     margin: np.ndarray
@@ -71,12 +72,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Decision:
-    """The words of claims, as indices of WORDS, and the intervals that say so; arrays (..., claims)."""
+    """The words of claims, as indices of WORDS, and the intervals behind them; arrays (..., claims)."""
 
     word: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    level: np.ndarray  # the chance that an interval holds the truth
+    level: np.ndarray  # probability that an interval contains the truth
     look: np.ndarray  # index of LOOKS at which the claim was decided, or last looked at
 
     @property
@@ -85,11 +86,11 @@ class Decision:
 
 
 def _tail_above(sample: Sample, bound: ArrayLike) -> np.ndarray:
-    """Return one-sided p-values (..., claims) of "d is above the bound"; nan below two differences.
+    """Return one-sided p-values (..., claims) of "d is above the bound"; nan for fewer than two differences.
 
     The test is a paired t test whose variance of the mean is s^2 / n + error^2, or the sign test of the
-    median. Where all differences are equal and no error is shared, the p-value is the limit of the test.
-    Where true differences may be smaller than the sample's, nothing is above a bound: the p-value is 1.
+    median. If all differences are equal and no error is shared, the p-value is the limit of the test. If true
+    differences may be smaller than the sample's, nothing is above a bound: the p-value is 1.
     """
     x, edge = sample.differences, np.broadcast_to(bound, sample.error.shape)
     n = (~np.isnan(x)).sum(axis=-1)
@@ -105,7 +106,7 @@ def _tail_above(sample: Sample, bound: ArrayLike) -> np.ndarray:
 
 
 def interval(sample: Sample, level: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends (..., claims) of the intervals whose sides each miss the truth with chance `level`."""
+    """Return the ends (..., claims) of intervals whose sides each miss the truth with probability `level`."""
     x, tail = sample.differences, np.asarray(level, dtype=float)
     n = (~np.isnan(x)).sum(axis=-1)
     mean, deviation = _moments(x)
@@ -113,7 +114,7 @@ def interval(sample: Sample, level: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         deviation / np.sqrt(np.maximum(n, 1)), sample.error
     )
     ordered = np.sort(x, axis=-1)  # nan last
-    rank = stats.binom.ppf(tail, n, 0.5) - 1  # the largest rank that is missed with at most that chance
+    rank = stats.binom.ppf(tail, n, 0.5) - 1  # the largest rank that is missed with at most this probability
     rank = np.where(stats.binom.cdf(rank + 1, n, 0.5) <= tail, rank + 1, rank).astype(int)
     ends = np.clip(np.stack([rank, n - 1 - rank], axis=-1), 0, x.shape[-1] - 1)  # (..., claims, 2)
     low, high = np.moveaxis(np.take_along_axis(ordered, ends, axis=-1), -1, 0)
@@ -131,7 +132,7 @@ def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def word_of(low: np.ndarray, high: np.ndarray, asked: Asked) -> np.ndarray:
-    """Return the index in WORDS of what intervals (..., claims) say; see the table of this module."""
+    """Return the index in WORDS for intervals (..., claims); see the table of this module."""
     down, equal = asked.direction == "lower", asked.direction == "equal"
     low, high = np.where(down, -high, low), np.where(down, -low, high)
     m, s = asked.margin, asked.smallest_effect
@@ -207,7 +208,7 @@ def judge(sample: Sample, asked: Asked, look: int, before: Decision | None = Non
 def _alphas(needed: np.ndarray, asked: Asked) -> np.ndarray:
     """Return the alpha (..., claims) of each claim's interval, from the alpha that would decide the claim.
 
-    A secondary claim that stays open has the alpha of which it would have had to be decided by next.
+    For a secondary claim that stays open it is the alpha by which it would have to be decided next.
     """
     tested = ~np.isnan(needed)
     primary = np.maximum((tested & asked.primary).sum(axis=-1, keepdims=True), 1)

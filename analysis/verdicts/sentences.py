@@ -1,7 +1,7 @@
-"""What came out, in a few sentences that are made from the numbers.
+"""The outcome of a run in a few sentences that are made from the numbers.
 
-Differences are paired by seed; one arm is said to end above another only
-where the interval of the difference excludes zero.
+Differences are paired by seed. One arm is said to end above another only if the interval of the difference
+excludes zero.
 """
 
 import math
@@ -18,8 +18,11 @@ from analysis.statistics.intervals import interval
 from encore.recipe.graph import Node
 from encore.recipe.task import Rewarded
 
-CHANCE, RIGHT = "random", "accuracy"  # the reward that hears nothing of the answer, and that of right ones
-# of training on such a reward: metric of the stage -> what it is
+CHANCE, RIGHT = (
+    "random",
+    "accuracy",
+)  # the reward that knows nothing of the answer, and the reward of right answers
+# for training on such a reward: metric of the stage -> its name
 DRIFT = {
     "last_fifth/accuracy": "share of right samples",
     "last_fifth/entropy": "entropy in nats a token",
@@ -29,14 +32,14 @@ DRIFT = {
 
 
 def sentences(run: Run, numbers: pd.DataFrame) -> list[str]:
-    """What the other arms did, what the base does untrained, what chance rewards, by the final numbers."""
+    """Return sentences on the other arms, the untrained base, and chance rewards, by the final numbers."""
     task = tasks.headline(run)
     said = [_others(run, numbers, task), _untrained(run, numbers, task)] if task else []
     return [text for text in (*said, _by_chance(run, numbers)) if text]
 
 
 def _others(run: Run, numbers: pd.DataFrame, task: str) -> str:
-    """Which arms end above the first, which below, and which cannot be told from it."""
+    """Return which arms end above the first, which below, and which cannot be distinguished from it."""
     metric, first = f"{task}/{tasks.measure(numbers, task)}", run.arms[0]
     sides: dict[str, list[tuple[float, str]]] = {"above": [], "below": [], "open": []}
     for arm in run.arms[1:]:
@@ -66,7 +69,7 @@ def _ends(n: int, how: str) -> str:
 
 
 def _untrained(run: Run, numbers: pd.DataFrame, task: str) -> str:
-    """What the base answers without training, asked in its best way and by voting, beside the policy."""
+    """Return what the untrained base answers, asked in its best way and by voting, beside the policy."""
     if len(run.ends) < 2 or not run.graph.is_base(run.evaluation(run.arms[0], run.ends[0])):
         return ""
     before, after = (f"{run.arms[0]}/{end}" for end in run.ends)
@@ -78,75 +81,79 @@ def _untrained(run: Run, numbers: pd.DataFrame, task: str) -> str:
     if votes := tasks.largest(numbers, task, "maj"):
         name = votes.rpartition("/")[2]
         voted, how = _best(run, numbers, before, task, name)
-        own, _ = _best(run, numbers, after, task, name)
-        if voted.n and own.n:
+        base, _ = _best(run, numbers, after, task, name)
+        if voted.n and base.n:
             k = name.partition("@")[2]
             text += (
                 f", and {shown(voted)} when {k} samples vote{_asked(how, task)}: {_beside(voted, trained)} a "
-                f"single sample of {run.arms[0]} ({number(trained.value)}) and {_beside(voted, own)} {k} of "
-                f"its own that vote ({number(own.value)})"
+                f"single sample of {run.arms[0]} ({number(trained.value)}) and {_beside(voted, base)} {k} of "
+                f"its own that vote ({number(base.value)})"
             )
     return f"{text}."
 
 
 def _best(run: Run, numbers: pd.DataFrame, at: str, task: str, name: str) -> tuple[Mean, str]:
-    """The best of a metric over the tasks that ask the same problems, and which of them that is."""
+    """Return the best of a metric over the tasks that ask the same problems, and the task's name."""
     arm, _, checkpoint = at.partition("/")
     asked = tasks.tasks(run, arm, checkpoint)
     same = [other for other, spec in asked.items() if spec.task == asked[task].task]
-    found = [(average(measured(numbers, at, f"{other}/{name}")), other) for other in same]
-    there = [one for one in found if one[0].n]
-    return max(there, key=lambda one: one[0].value, default=(average(measured(numbers, at, "")), task))
+    candidates = [(average(measured(numbers, at, f"{other}/{name}")), other) for other in same]
+    measured_ones = [candidate for candidate in candidates if candidate[0].n]
+    return max(
+        measured_ones,
+        key=lambda candidate: candidate[0].value,
+        default=(average(measured(numbers, at, "")), task),
+    )
 
 
 def _asked(how: str, task: str) -> str:
     return "" if how == task else f" (asked as in {how})"
 
 
-def _beside(one: Mean, other: Mean) -> str:
-    """`more than`, `less than`, or `about as much as` where the intervals overlap or there are none."""
-    if one.low > other.high:
+def _beside(candidate: Mean, other: Mean) -> str:
+    """Return `more than`, `less than`, or `about as much as` if the intervals overlap or are missing."""
+    if candidate.low > other.high:
         return "more than"
-    return "less than" if one.high < other.low else "about as much as"
+    return "less than" if candidate.high < other.low else "about as much as"
 
 
 def _by_chance(run: Run, numbers: pd.DataFrame) -> str:
-    """Of the arms whose reward hears nothing of the answer: how far they drifted, beside the first arm."""
+    """Return how far arms drifted whose reward knows nothing of the answer, beside the first arm."""
     base, paid = _place(run, run.arms[0]), {arm: _paid(run, arm) for arm in run.arms}
     arms = [arm for arm in run.arms if CHANCE in paid[arm] and RIGHT not in paid[arm]]
     if not arms or base is None:
         return ""
-    found = []
+    parts = []
     for metric, what in DRIFT.items():
         ends = [_mean(numbers, _place(run, arm), metric) for arm in arms]
         if any(end.n for end in ends):
-            own = _list([number(end.value, metric) for end in ends])
-            found.append(
-                f"{what} {own} ({run.arms[0]}: {number(_mean(numbers, base, metric).value, metric)})"
+            ends_shown = _list([number(end.value, metric) for end in ends])
+            parts.append(
+                f"{what} {ends_shown} ({run.arms[0]}: {number(_mean(numbers, base, metric).value, metric)})"
             )
     others = _list(sorted({name for arm in arms for name in paid[arm] if name != CHANCE}))
     are, their = ("is", "its") if len(arms) == 1 else ("are", "their")
     return (
         f"{_list(arms)} {are} paid by chance{f' and for {others}' if others else ''}, right or wrong: "
         f"{their} advantages know nothing of the answer, so what changes is drift"
-        f"{'; at the end: ' if found else ''}{'; '.join(found)}."
+        f"{'; at the end: ' if parts else ''}{'; '.join(parts)}."
     )
 
 
 def _paid(run: Run, arm: str) -> list[str]:
-    """The rewards that weigh anything in an arm's last stage that has rewards."""
+    """Return the rewards of nonzero weight in an arm's last stage with rewards."""
     rewards = [_rewards(run, stage) for stage in _staged(run, arm)[-1:]]
     return [name for of_stage in rewards for name, weight in of_stage.items() if weight]
 
 
 def _rewards(run: Run, node: Node) -> Mapping[str, float]:
-    """The rewards of a stage; empty of a stage without."""
+    """Return the rewards of a stage; {} of a stage without rewards."""
     stage = run.graph.stage(node)
     return (stage.rewards or {}) if isinstance(stage, Rewarded) else {}
 
 
 def _place(run: Run, arm: str) -> str | None:
-    """`arm/stage` of the last stage of an arm that has rewards; None without one."""
+    """Return `arm/stage` of the last stage of an arm that has rewards; None without one."""
     stages = _staged(run, arm)
     return f"{arm}/{run.label(stages[-1])}" if stages else None
 
@@ -162,7 +169,7 @@ def _mean(numbers: pd.DataFrame, at: str | None, metric: str) -> Mean:
 def notice(health: pd.DataFrame, collapses: pd.DataFrame) -> str:
     """Return how many runs of which arms collapsed, and of how many arms health checks warn; else empty.
 
-    health: provenance.health.worst(); collapses: verdicts.collapse.rates().
+    `health`: provenance.health.worst(); `collapses`: verdicts.collapse.rates().
     """
     fallen = collapses[collapses.collapsed > 0]
     parts = [f"{row.arm} collapsed in {row.collapsed} of {row.runs} runs" for row in fallen.itertuples()]
@@ -174,7 +181,7 @@ def notice(health: pd.DataFrame, collapses: pd.DataFrame) -> str:
 
 
 def broken(run: Run, health: pd.DataFrame, collapses: pd.DataFrame) -> str:
-    """Which arms collapsed, and what the health checks say of them and of the others; as notice()."""
+    """Return which arms collapsed, and what the health checks say of all arms, by the values of notice()."""
     failed = health[health.state != "ok"]
     fallen = collapses[collapses.collapsed > 0]
     parts = []

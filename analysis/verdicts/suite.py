@@ -1,9 +1,9 @@
-"""How many of all shown findings are expected to be false, and how likely any of them is.
+"""The expected number of false findings among all shown ones, and the probability of any.
 
-Both follow from the rule alone (verdicts.rule), and are bounds for as many records as there are. The primary
-claims of a record are all right but with the chance alpha of their attempts. Of its secondary claims that are
-decided, a share alpha is expected to be wrong. The chance of any supposes that records, and their secondary
-claims, err independently.
+Both follow from the rule alone (verdicts.rule), and are bounds for any number of records. The primary claims
+of a record are all right, except with the probability alpha of their attempts. Of its secondary claims that
+are decided, a share alpha is expected to be wrong. The probability of any false finding supposes that
+records, and their secondary claims, err independently.
 """
 
 import math
@@ -16,14 +16,14 @@ from analysis.verdicts.rule import SHOWN, SMALLER, alpha_of
 
 @dataclass(frozen=True)
 class Expected:
-    """What the rule lets one expect of the shown claims of all records."""
+    """The errors that the rule lets one expect among the shown claims of all records."""
 
     shown: int
     false: float  # how many of them are expected to be false, at most
-    any_false: float  # the chance that at least one is
+    any_false: float  # probability that at least one is false
 
     def __str__(self) -> str:
-        """One sentence for a reader."""
+        """Return one sentence for a reader."""
         return (
             f"Of the {self.shown} claims that are shown here, at most {self.false:.1f} are expected to be "
             f"false by chance; the chance that at least one of them is, is at most {self.any_false:.0%}."
@@ -31,9 +31,9 @@ class Expected:
 
 
 def expected(records: Iterable[Sequence[Verdict]]) -> Expected:
-    """Return what is to be expected of the shown findings of records, from the findings of each record.
+    """Return the expected errors among the shown findings of records, from the findings of each record.
 
-    A sanity check of the code is no finding: that it is shown says nothing of a paper.
+    A sanity check of the code is not a finding: that it is shown says nothing of a paper.
     """
     count, chances = 0, []
     for verdicts in records:

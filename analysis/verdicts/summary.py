@@ -1,4 +1,4 @@
-"""What a report says first: the head of the page, and the five lines of summary.txt."""
+"""The first words of a report: the head of the page, and the five lines of summary.txt."""
 
 import math
 from collections import Counter
@@ -21,25 +21,28 @@ ARROW = " \N{RIGHTWARDS ARROW} "
 
 @dataclass(frozen=True)
 class Change:
-    """One metric of the first arm before and after training; one side where one checkpoint is evaluated."""
+    """A metric of the first arm before and after training; one side only if one checkpoint is evaluated."""
 
     metric: str
     sides: tuple[Mean, ...]
 
     def text(self, interval: bool = True) -> str:
-        """`0.190 [0.179, 0.200] → 0.800 [0.792, 0.808]`."""
+        """Return a text such as `0.190 [0.179, 0.200] → 0.800 [0.792, 0.808]`."""
         show = shown if interval else lambda mean, metric: number(mean.value, metric)
         return ARROW.join(show(side, self.metric) for side in self.sides) or DASH
 
 
 def change(run: Run, table: pd.DataFrame, metric: str) -> Change:
-    """`metric` of the first arm at the checkpoints before and after."""
+    """Return `metric` of the first arm at the checkpoints before and after training."""
     rows = (measured(table, f"{run.arms[0]}/{name}", metric) for name in run.ends)
     return Change(metric, tuple(average(numbers) for numbers in rows))
 
 
 def stated(recipe: Recipe, scale: str, verdicts: Sequence[claims.Verdict]) -> list[claims.Verdict]:
-    """The claims that the recipe makes of a scale; those of other scales cannot be tested there."""
+    """Return the verdicts on claims that the recipe makes at a scale.
+
+    Claims of other scales cannot be tested.
+    """
     here = {claim.id for claim in recipe.claims(scale)}
     return [v for v in verdicts if v.id in here]
 
@@ -53,7 +56,7 @@ def title(run: Run) -> str:
 
 
 def stopped(run: Run) -> str:
-    """` (stopped once decided: 2 at 8 seeds, 1 at 16 seeds)`, of arms; empty where each has every seed."""
+    """Return ` (stopped once decided: 2 at 8 seeds, 1 at 16 seeds)`, of arms; "" if each has every seed."""
     counts = Counter(sorted(run.stopped.values()))
     parts = [f"{arms} at {plural(seeds, 'seed')}" for seeds, arms in counts.items()]
     return f" (stopped once decided: {', '.join(parts)})" if parts else ""
@@ -61,18 +64,18 @@ def stopped(run: Run) -> str:
 
 @dataclass(frozen=True)
 class Head:
-    """What stands above the sections of the page: what became of the first arm."""
+    """The head of the page, above its sections: the outcome of the first arm."""
 
     title: str
     model: str  # what was trained, on what, in words
     problems: str
     task: str
-    measure: str  # what arms are compared by
+    measure: str  # metric that arms are compared by
     accuracy: Change
     length: Change
     gold: Change
     wins: Change
-    passes: Change  # pass@k with the largest k; its metric is empty where there is none
+    passes: Change  # pass@k with the largest k; without a measured k its metric is ""
 
 
 def head(run: Run, numbers: pd.DataFrame) -> Head:
@@ -85,7 +88,7 @@ def head(run: Run, numbers: pd.DataFrame) -> Head:
 
 
 def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:
-    """Exactly five lines: what was run, accuracy or gold, length, verdicts of each kind, the foremost."""
+    """Return exactly five lines: the run, accuracy or gold, length, verdicts of each kind, the foremost."""
     task, arm, here = tasks.headline(run), run.arms[0], stated(run.recipe, run.scale, verdicts)
     size = (
         f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}{stopped(run)}"
@@ -115,7 +118,7 @@ def foremost(verdicts: Sequence[claims.Verdict], most: int = 3) -> str:
 
 
 def _numbers(v: claims.Verdict) -> str:
-    """`d = 0.507 [0.465, 0.539], detectable 0.088, 5 seeds`."""
+    """Return a text such as `d = 0.507 [0.465, 0.539], detectable 0.088, 5 seeds`."""
     d = shown(v.difference, v.metric)
     least = "" if math.isnan(v.detectable) else f", detectable {number(v.detectable, v.metric)}"
     return f"d = {d}{least}, {plural(v.n, 'seed')}"

@@ -1,4 +1,4 @@
-"""Verdicts on the page: what the paper says, held to this run; and its published numbers beside ours."""
+"""Verdicts on the page: the paper's claims, judged by this run; and its published numbers beside ours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,45 +31,45 @@ from encore.recipe.claims import Claim
 class Page:
     """The values that the template of verdicts shows."""
 
-    said: list[str]  # what came out, in sentences
+    said: list[str]  # the outcome, in sentences
     notice: str  # what collapsed, and how many arms health checks warn of; empty if nothing broke
     broken: str  # the same in full
-    groups: Mapping[str, list[Verdict]]  # of the run's scale, by what the claims are
-    strips: Mapping[str, strips.Strip | None]  # by the ids of claims
-    meanings: Mapping[str, str]  # of the words of verdicts
-    elsewhere: list[Verdict]  # claims of other scales
+    groups: Mapping[str, list[Verdict]]  # kind of claim -> the verdicts at the run's scale
+    strips: Mapping[str, strips.Strip | None]  # id of a claim -> its row in the plot
+    meanings: Mapping[str, str]  # word of a verdict -> what the word means
+    elsewhere: list[Verdict]  # claims at other scales
     stated: Mapping[str, Claim]  # the recipe's claims by their ids
-    causes: Mapping[str, str]  # id of a claim that came out reversed -> what in our world may cause it
+    causes: Mapping[str, str]  # id of a reversed claim -> what in our world may cause the reversal
     own: dict[str, int]  # word -> how many claims of the recipe's paper got it
-    others: dict[str, int]  # the same of other papers
-    of_ours: dict[str, int]  # the same of claims that no paper makes
-    sanity: str  # how many sanity checks of the code hold, of how many
+    others: dict[str, int]  # the same for other papers
+    of_ours: dict[str, int]  # the same for claims that no paper makes
+    sanity: str  # how many of the sanity checks of the code hold
     scope: str  # what intervals cannot say
     looks: Cells
     gates: Cells
     collapses: Cells
-    fallen: int  # how many runs collapsed
+    fallen: int  # number of collapsed runs
     dials: Cells
-    published: Cells  # at the paper's scale ours too; elsewhere the paper's alone
+    published: Cells  # at the paper's scale with ours; elsewhere the paper's alone
     ours: Cells
 
 
 def view(
-    run: Run, numbers: pd.DataFrame, found: Verdicts, published: pd.DataFrame, health: pd.DataFrame
+    run: Run, numbers: pd.DataFrame, judged: Verdicts, published: pd.DataFrame, health: pd.DataFrame
 ) -> View:
-    """The section; published: verdicts.published.build(), health: provenance.health.worst()."""
-    looks, gates, collapses, dials = tables(found)[1:]
-    here = summary.stated(run.recipe, run.scale, found.last)
+    """Return the section; `published`: verdicts.published.build(), `health`: provenance.health.worst()."""
+    looks, gates, collapses, dials = tables(judged)[1:]
+    here = summary.stated(run.recipe, run.scale, judged.last)
     groups = whose.of_recipe(run.recipe, here)
     theirs, ours = _split(published)
     page = Page(
         said=sentences.sentences(run, numbers),
-        notice=sentences.notice(health, found.collapses),
-        broken=sentences.broken(run, health, found.collapses),
+        notice=sentences.notice(health, judged.collapses),
+        broken=sentences.broken(run, health, judged.collapses),
         groups=strips.grouped(here, run.document.claims),
         strips={verdict.id: strips.strip(verdict) for verdict in here},
         meanings=claims_table.MEANINGS,
-        elsewhere=[verdict for verdict in found.last if verdict not in here],
+        elsewhere=[verdict for verdict in judged.last if verdict not in here],
         stated=run.document.claims,
         causes=reversals.causes(run.recipe, here),
         own=claims.tally(groups.own),
@@ -80,7 +80,7 @@ def view(
         looks=looks.cells,
         gates=gates.cells,
         collapses=collapses.cells,
-        fallen=int(found.collapses.collapsed.sum()),
+        fallen=int(judged.collapses.collapsed.sum()),
         dials=dials.cells,
         published=cells(theirs),
         ours=cells(ours),
@@ -90,26 +90,28 @@ def view(
         "Differences, paired by seed",
         "Diamond: mean, or median where runs of one side alone collapsed; bar: the interval that decides; "
         "dots: seeds; green ground: where the claim holds.",
-        partial(forest.draw, found.last),
-        forest.alt_text(found.last),
+        partial(forest.draw, judged.last),
+        forest.alt_text(judged.last),
     )
-    return View([*tables(found), Table("published", "Published numbers and ours", published)], [figure], page)
+    return View(
+        [*tables(judged), Table("published", "Published numbers and ours", published)], [figure], page
+    )
 
 
-def tables(found: Verdicts) -> list[Table]:
-    """The tables of verdicts: claims, looks, gates, collapses, dials."""
-    looks, metrics = claims_table.looks(found.history), {v.id: v.metric for v in found.last}
+def tables(judged: Verdicts) -> list[Table]:
+    """Return the tables of verdicts: claims, looks, gates, collapses, dials."""
+    looks, metrics = claims_table.looks(judged.history), {v.id: v.metric for v in judged.last}
     return [
-        Table("claims", "Verdicts", claims.frame(found.last), claims_table.verdicts_shown(found.last)),
+        Table("claims", "Verdicts", claims.frame(judged.last), claims_table.verdicts_shown(judged.last)),
         Table("looks", "Looks taken", looks, claims_table.looks_shown(looks, metrics)),
-        Table("gates", "Preconditions", found.gates),
-        Table("collapses", "Runs that collapsed", found.collapses, collapse.rates_shown(found.collapses)),
-        Table("dials", "How the dials were chosen", found.dials),
+        Table("gates", "Preconditions", judged.gates),
+        Table("collapses", "Runs that collapsed", judged.collapses, collapse.rates_shown(judged.collapses)),
+        Table("dials", "How the dials were chosen", judged.dials),
     ]
 
 
 def _split(published: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The paper's numbers, and ours where they stand apart."""
+    """Return the paper's numbers, and ours if they are a separate table."""
     if "whose" not in published:
         return published, pd.DataFrame()
     theirs, ours = (published[published.whose == whose] for whose in ("paper", "here"))

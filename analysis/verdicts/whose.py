@@ -1,4 +1,4 @@
-"""Whose the judged claims are: the recipe's paper's, other papers', ours; sanity checks of the code apart."""
+"""Judged claims grouped by who makes them: the recipe's paper, other papers, we; sanity checks separately."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from analysis.verdicts.rule import SHOWN
 from encore.recipe.claims import OURS
 from encore.recipe.recipe import Recipe
 
-DOT = "\N{MIDDLE DOT}"  # between words, of which one has a comma
+DOT = "\N{MIDDLE DOT}"  # separates words, one of which has a comma
 SANITY = "sanity checks of the code"
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Judged claims by whose they are; `sanity` are of the code, whoever states them."""
+    """Judged claims by who makes them; `sanity` are checks of the code, whoever states them."""
 
-    own: list[claims.Verdict]  # of the paper that the recipe re-performs
-    others: list[claims.Verdict]  # of other papers
-    ours: list[claims.Verdict]  # of no paper
+    own: list[claims.Verdict]  # claims of the paper that the recipe re-performs
+    others: list[claims.Verdict]  # claims of other papers
+    ours: list[claims.Verdict]  # claims of no paper
     sanity: list[claims.Verdict]
 
     @property
@@ -36,18 +36,18 @@ class Groups:
 
 
 def counts(verdicts: Iterable[claims.Judged]) -> str:
-    """Return `3 shown · 1 open`."""
+    """Return a text such as `3 shown · 1 open`."""
     return f" {DOT} ".join(f"{n} {word}" for word, n in claims.tally(verdicts).items()) or "none stated"
 
 
 def passed(sanity: Sequence[claims.Judged]) -> str:
-    """Return how many of the sanity checks hold, such as `2 of 2`; an empty text without any."""
+    """Return how many of the sanity checks hold, such as `2 of 2`; "" without any."""
     held = sum(check.word == SHOWN for check in sanity)
     return f"{held} of {len(sanity)}" if sanity else ""
 
 
 def of_recipe(recipe: Recipe, verdicts: Iterable[claims.Verdict]) -> Groups:
-    """Return verdicts on claims that the recipe states, by whose these are."""
+    """Return the verdicts on claims that the recipe states, grouped by who makes the claims."""
     groups = Groups([], [], [], [])
     for verdict in verdicts:
         claim = recipe.document.claims[verdict.id]

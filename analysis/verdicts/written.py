@@ -1,7 +1,7 @@
-"""Whether the claims of a record were written before its runs.
+"""The answer to whether the claims of a record were written before its runs.
 
-The file WRITTEN, beside the records, has a row for each record, found in git by hand. `fixed_commit` is the
-last commit that changed what decides a claim of the record's scale: metric, sides, direction, margin,
+The file WRITTEN, beside the records, has a row for each record, compiled from git by hand. `fixed_commit` is
+the last commit that changed what decides a claim of the record's scale: metric, sides, direction, margin,
 smallest effect, gates, or whether it is primary. `first_run_commit` is the commit of the first run of a
 judged seed, in any version of the record's runs.csv. `written` follows from the claims of the two commits.
 """
@@ -14,7 +14,7 @@ from analysis.numbers.recorded import title
 
 WRITTEN = "written.csv"
 COLUMNS = ["record", "claims", "fixed_commit", "fixed", "first_run_commit", "first_run", "written", "later"]
-SAID = {  # `written` -> what it says of a record's claims
+SAID = {  # value of `written` -> what it says of a record's claims
     "before": "before the first run that is recorded",
     "before, other seeds seen": "before the first run of the judged seeds, but after a record of other seeds",
     "partly after": (
@@ -25,13 +25,13 @@ SAID = {  # `written` -> what it says of a record's claims
 
 
 def read(folder: Path) -> pd.DataFrame:
-    """The rows of the records in `folder`; none where there is no such file."""
+    """Return the rows of the records in `folder`; no rows if the file is missing."""
     path = folder / WRITTEN
     return pd.read_csv(path, keep_default_na=False) if path.exists() else pd.DataFrame(columns=COLUMNS)
 
 
 def of_record(record: Path) -> str:
-    """When the claims of a record were written, in a sentence; empty where nothing is known."""
+    """Return when the claims of a record were written, in a sentence; "" if it is not known."""
     rows = read(record.parent)
     for row in rows[rows.record == record.name].to_dict("records"):
         return (
@@ -43,7 +43,10 @@ def of_record(record: Path) -> str:
 
 
 def listed(folder: Path) -> str:
-    """When the claims of the records in `folder` were written, as a Markdown list; empty without WRITTEN."""
+    """Return when the claims of the records in `folder` were written, as a Markdown list.
+
+    The result is "" without WRITTEN.
+    """
     names: dict[str, list[str]] = {kind: [] for kind in SAID}
     for row in read(folder).to_dict("records"):
         names[row["written"]].append(title(row["record"]) + _in_brackets(row["later"]))

@@ -1,19 +1,19 @@
-r"""Estimators of the gradient of J, and their exact mean and variance: all that can be drawn is listed.
+r"""Estimators of the gradient of J, with their exact mean and variance: every possible draw is listed.
 
-A draw is a group of G strings; its estimate is minus the gradient of the suite's own loss of the group. With
+A draw is a group of G strings. Its estimate is minus the gradient of the suite's own loss of the group. With
 c_{i,t} the derivative of the loss by log \pi(o_{i,t}), which automatic differentiation gives,
 
-    g(group) = -\sum_{i,t} c_{i,t} \nabla log \pi(o_{i,t})      mean = \sum P(group) g(group)
+    g(group) = -\sum_{i,t} c_{i,t} \nabla log \pi(o_{i,t})        mean = \sum P(group) g(group)
 
-    variance = G ( \sum P(group) |g(group)|^2 - |mean|^2 )      per string that is drawn
+    variance = G ( \sum P(group) |g(group)|^2 - |mean|^2 )        per string that is drawn
 
-| objective       | a group           | loss                                         | its code          |
-|-----------------|-------------------|----------------------------------------------|-------------------|
-| policy_gradient | G of pi_old       | PPO's clip (PPO Eq. 7), and a KL penalty     | objectives.grpo   |
-| fine_tuning     | one that is right | -log pi                                      | here              |
-| dpo             | a labelled pair   | -log sigmoid of implicit rewards (DPO Eq. 7) | objectives.losses |
+| objective       | a group               | loss                                         | its code          |
+|-----------------|-----------------------|----------------------------------------------|-------------------|
+| policy_gradient | G strings from pi_old | PPO's clip (PPO Eq. 7), and a KL penalty     | objectives.grpo   |
+| fine_tuning     | one right string      | -log pi                                      | here              |
+| dpo             | a labelled pair       | -log sigmoid of implicit rewards (DPO Eq. 7) | objectives.losses |
 
-Of dpo the two strings are drawn by the reference, and Bradley and Terry label them by their true rewards.
+For dpo the reference draws both strings, and Bradley and Terry's model labels them by their true rewards.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from encore.recipe.kinds.bandit import BanditArgs
 class Draws:
     """All N groups that can be drawn, of G strings each."""
 
-    rows: Tensor  # (N, G) of int64: strings
+    rows: Tensor  # (N, G) of int64: numbers of the strings
     chances: Tensor  # (N,) the probability of each group
 
 
@@ -48,7 +48,7 @@ class Estimate:
 
 
 def draws(bandit: Bandit, old: Tensor, args: BanditArgs) -> Draws:
-    """List the groups that the policy `old` (P, V) may draw; of dpo the pairs that it may be told of."""
+    """List the groups that the policy `old` (P, V) may draw; for dpo, the labelled pairs."""
     strings = bandit.strings
     if args.objective == "dpo":
         return _pairs(bandit)
@@ -61,7 +61,7 @@ def draws(bandit: Bandit, old: Tensor, args: BanditArgs) -> Draws:
 
 
 def _pairs(bandit: Bandit) -> Draws:
-    """List the pairs (better, worse), with the chance that both are drawn and labelled so."""
+    """List the pairs (better, worse), with the probability that both strings are drawn and labelled so."""
     chances = bandit.strings.probabilities(bandit.reference)
     every = torch.arange(len(chances))
     rows = torch.cartesian_prod(every, every)  # (N, 2)
@@ -70,7 +70,7 @@ def _pairs(bandit: Bandit) -> Draws:
 
 
 def estimate(bandit: Bandit, policy: Tensor, old: Tensor, args: BanditArgs) -> Estimate:
-    """Return the estimator's mean and variance at a policy (P, V), from what the policy `old` has drawn."""
+    """Return the estimator's mean and variance at a policy (P, V), from what the policy `old` draws."""
     strings, drawn = bandit.strings, draws(bandit, old, args)
     advantage = _advantage(bandit, old, drawn, args)
     leaf = strings.log_probs(policy)[drawn.rows].requires_grad_()  # (N, G, T)
@@ -86,7 +86,7 @@ def estimate(bandit: Bandit, policy: Tensor, old: Tensor, args: BanditArgs) -> E
 def _summed_loss(
     bandit: Bandit, logp: Tensor, old: Tensor, drawn: Draws, advantage: Tensor, args: BanditArgs
 ) -> Tensor:
-    """Return the sum of the losses of all groups, (), each by itself; `logp` (N, G, T) has the gradient."""
+    """Return the sum of the losses of all groups, (), where `logp` (N, G, T) has the gradient."""
     strings, groups = bandit.strings, len(drawn.rows)
     flat, rows = logp.flatten(0, 1), drawn.rows.flatten()  # (N G, T), (N G,)
     mask, ref = strings.mask[rows], strings.log_probs(bandit.reference)[rows]
@@ -112,11 +112,11 @@ def _summed_loss(
         total = total + args.beta * kl_penalty(flat, ref, args.kl, mask)
     elif args.kl == "guide":
         total = total + args.beta * ((ref - flat) * mask).sum(dim=1).mean()
-    return total * groups  # it is a mean over all strings of all groups, and becomes one over each group
+    return total * groups  # from a mean over all groups to the sum of the groups' losses
 
 
 def _options(args: BanditArgs) -> GrpoArgs:
-    """Return the options of the suite's loss: the sum over the tokens of a string, the mean over strings."""
+    """Return the options of the suite's loss: a sum over the tokens of a string, a mean over strings."""
     by_k3 = args.kl in ("k3", "k3_weighted")
     return GrpoArgs(
         loss_type="luspo",
@@ -132,9 +132,9 @@ def _advantage(bandit: Bandit, old: Tensor, drawn: Draws, args: BanditArgs) -> T
     if args.objective != "policy_gradient" or args.advantage == "raw":
         return advantages.raw(rewards)[..., None]
     if args.advantage == "gae":
-        given = bandit.token_rewards(old, args.kl == "reward")  # (S, T)
-        values = bandit.values(old, given)
-        return gae.advantages(given, values, bandit.strings.mask, 1.0, args.lam)[drawn.rows]
+        token_rewards = bandit.token_rewards(old, args.kl == "reward")  # (S, T)
+        values = bandit.values(old, token_rewards)
+        return gae.advantages(token_rewards, values, bandit.strings.mask, 1.0, args.lam)[drawn.rows]
     if args.advantage in ("mean", "optimal"):
         return (rewards - _baseline(bandit, old, args.advantage == "optimal"))[..., None]
     if args.advantage == "normalized":
@@ -145,9 +145,9 @@ def _advantage(bandit: Bandit, old: Tensor, drawn: Draws, args: BanditArgs) -> T
 
 
 def _baseline(bandit: Bandit, old: Tensor, optimal: bool) -> Tensor:
-    r"""Return the mean of the rewards or, `optimal`, the scalar with the least variance, ().
+    r"""Return the mean of the rewards or, if `optimal`, the baseline with the least variance, ().
 
-    b* = E[ |\nabla log \pi|^2 r ] / E[ |\nabla log \pi|^2 ]      (Greensmith et al. 2004, §4)
+    b* = E[ |\nabla log \pi|^2 r ] / E[ |\nabla log \pi|^2 ]        (Greensmith et al. 2004, §4)
     """
     weights = bandit.strings.probabilities(old)  # (S,)
     if optimal:

@@ -1,18 +1,18 @@
-r"""What is measured of an estimator at a policy: against the exact gradient, of its penalty, and of its clip.
+r"""Measures of an estimator at a policy: its error against the exact gradient, its penalty and its clip.
 
-| name                  | what                                                                          |
+| name                  | what it is                                                                    |
 |-----------------------|-------------------------------------------------------------------------------|
 | gradient/gap          | the bias: length of mean - \nabla J, as a share of the length of \nabla J     |
 | gradient/angle        | degrees between mean and \nabla J: 90 is useless, 180 the wrong way           |
 | gradient/scale        | length of the mean along \nabla J, as a share of the length of \nabla J       |
 | gradient/variance     | the variance per string that is drawn                                         |
-| gradient/fine_tuning  | degrees between mean and the gradient of fine-tuning on what is right         |
+| gradient/fine_tuning  | degrees between mean and the gradient of fine-tuning on the right strings     |
 | kl/gap, kl/size       | the penalty's part of the mean: bias against -\beta \nabla KL, and length     |
-| kl/held, kl/forward   | its bias against the KL of tokens at fixed prefixes, and against their other KL |
-| kl/error, kl/variance | how far the mean of the penalty's value is off the KL, and the value's variance |
+| kl/held, kl/forward   | its bias against the token KL with the prefixes held, and against the other KL |
+| kl/error, kl/variance | distance of the mean of the penalty's value from the KL; the value's variance |
 | cut/good_above …      | share of the tokens of A > 0 and ratio > 1 + epsilon (…) without a gradient   |
 | drift                 | KL(old, policy) at the end of the updates on one rollout, nats a string       |
-| optimum/gradient      | length of the mean where RLHF has its optimum                                 |
+| optimum/gradient      | length of the mean at the policy where RLHF has its optimum                   |
 """
 
 import math
@@ -26,7 +26,7 @@ from encore.objectives.kl import kl
 from encore.recipe.kinds.bandit import BanditArgs
 
 Measures = dict[str, float]
-NOTHING = 1e-14  # the length of a gradient that is zero but for rounding
+NOTHING = 1e-14  # a gradient of at most this length is zero but for rounding
 VALUE_OF = {"reward": "k1", "k1": "k1", "k2": "k2", "k3": "k3", "k3_weighted": "k3", "guide": "k1"}
 
 
@@ -51,7 +51,7 @@ def _log_right(bandit: Bandit, drawn_by: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def of_penalty(bandit: Bandit, policy: Tensor, args: BanditArgs) -> Measures:
-    """Measure the KL penalty's part in the mean of the estimator on policy, and the penalty's value."""
+    """Measure the KL penalty's part in the mean of the estimator at `policy`, and the penalty's value."""
     free = args.model_copy(update={"kl": "none"})
     penalised, plain = (estimate(bandit, policy, policy, each).mean for each in (args, free))
     part = penalised - plain
@@ -74,13 +74,13 @@ def of_penalty(bandit: Bandit, policy: Tensor, args: BanditArgs) -> Measures:
 
 
 def of_optimum(bandit: Bandit, args: BanditArgs) -> float:
-    """Return the length of the estimator's mean at the policy that RLHF's closed form gives."""
+    """Return the length of the estimator's mean at the optimal policy that RLHF's closed form gives."""
     best = bandit.optimum()
     return estimate(bandit, best, best, args).mean.norm().item()
 
 
 def of_clip(bandit: Bandit, policy: Tensor, old: Tensor, made: Estimate, args: BanditArgs) -> Measures:
-    """Measure which tokens outside of the clip range have no gradient, by sign of A and side of the range.
+    """Measure the share of tokens without a gradient, by the sign of A and the side of the clip range.
 
     A cell without a token has no measure.
     """
@@ -99,7 +99,7 @@ def of_clip(bandit: Bandit, policy: Tensor, old: Tensor, made: Estimate, args: B
 
 
 def of_policy(bandit: Bandit, policy: Tensor) -> Measures:
-    """What a policy is like: its reward, KL and entropy per token, and how far J is below its optimum."""
+    """Return a policy's reward, its KL and entropy per token, and how far J is below its optimum."""
     length = bandit.length(policy)
     measures = {
         "reward": bandit.reward(policy).item(),
@@ -119,7 +119,10 @@ def drift(bandit: Bandit, policy: Tensor, old: Tensor) -> float:
 
 
 def angle(a: Tensor, b: Tensor) -> float:
-    """Return the angle between two vectors in degrees, exact for small angles too; nan if one is zero."""
+    """Return the angle between two vectors in degrees, exact for small angles too.
+
+    The result is NaN if a vector is zero.
+    """
     if min(a.norm(), b.norm()) < NOTHING:
         return math.nan
     a, b = a / a.norm(), b / b.norm()

@@ -1,8 +1,8 @@
-"""Two paths of policies: along the exact gradient, and along the mean of an estimator, with what is measured.
+"""Two paths of policies, with measures: along the exact gradient, and along the mean of an estimator.
 
-The estimator is measured at the policies of the exact path, which the arms of a seed share that have the same
-rewards, beta and rate. The other path is the arm's own: what comes of following the estimator. A rollout is
-drawn by the policy before its updates.
+The estimator is measured at the policies of the exact path. Arms of the same seed with the same rewards, beta
+and rate share that path. The other path is the arm's own: it follows the estimator. A rollout is drawn by the
+policy as it was before the updates on the rollout.
 """
 
 import math
@@ -17,51 +17,51 @@ from encore.bandit.measures import Measures
 from encore.bandit.problem import Bandit, gradient
 from encore.recipe.kinds.bandit import BanditArgs
 
-SUMMED_UP = ("gradient/", "kl/", "cut/", "drift")  # measures of which the mean and the largest are told
-LEAST = 1e-30  # a logarithm is taken of this at least
+SUMMED_UP = ("gradient/", "kl/", "cut/", "drift")  # measures reported by their mean and their maximum
+LEAST = 1e-30  # smallest number of which a logarithm is taken
 
 
 @dataclass(frozen=True)
 class Followed:
-    """What was measured at each step from 0 on, and the policy (P, V) at the end of the arm's own path."""
+    """The measures of each step from 0 on, and the policy (P, V) at the end of the arm's own path."""
 
     history: Sequence[Mapping[str, float]]
     policy: Tensor
 
 
 def follow(bandit: Bandit, args: BanditArgs) -> Followed:
-    """Follow both paths for so many steps of gradient ascent."""
+    """Follow both paths for as many steps of gradient ascent as `args` say."""
     history: list[Mapping[str, float]] = []
-    exact = old_exact = own = old_own = bandit.start  # (P, V)
+    exact = old_exact = followed = old_followed = bandit.start  # (P, V)
     for step in range(args.steps + 1):
         if step:
             uphill = gradient(bandit.objective, exact).view_as(exact)
             exact = exact + args.learning_rate * uphill
-            mean = estimate(bandit, own, old_own, args).mean.view_as(own)
-            own = own + args.learning_rate * mean
-        entry = {"step": step, **measures.of_policy(bandit, own)}
+            mean = estimate(bandit, followed, old_followed, args).mean.view_as(followed)
+            followed = followed + args.learning_rate * mean
+        entry = {"step": step, **measures.of_policy(bandit, followed)}
         if step and step % args.inner_steps == 0:
-            entry["drift"] = measures.drift(bandit, own, old_own)
-            old_exact, old_own = exact, own
+            entry["drift"] = measures.drift(bandit, followed, old_followed)
+            old_exact, old_followed = exact, followed
         history.append(entry | _of_estimator(bandit, exact, old_exact, args))
-    return Followed(history, own)
+    return Followed(history, followed)
 
 
 def _of_estimator(bandit: Bandit, policy: Tensor, old: Tensor, args: BanditArgs) -> Measures:
     """Measure an estimator at a policy (P, V), from what the policy `old` has drawn."""
     made = estimate(bandit, policy, old, args)
-    found = measures.of_gradient(bandit, policy, made)
+    measured = measures.of_gradient(bandit, policy, made)
     if args.kl != "none":
-        found |= measures.of_penalty(bandit, policy, args)
+        measured |= measures.of_penalty(bandit, policy, args)
     if args.objective == "policy_gradient" and args.inner_steps > 1:
-        found |= measures.of_clip(bandit, policy, old, made, args)
-    return found
+        measured |= measures.of_clip(bandit, policy, old, made, args)
+    return measured
 
 
 def summed_up(history: Sequence[Mapping[str, float]]) -> Measures:
     """Return `mean/x` and `max/x` of the measures of an estimator over all steps that have them.
 
-    Of variances and of the drift also `mean/log10_x` and `max/log10_x`, of the logarithm.
+    Variances and the drift also have `mean/log10_x` and `max/log10_x`, of their logarithms.
     """
     values: dict[str, list[float]] = {}
     for entry in history:

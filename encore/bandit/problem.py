@@ -1,6 +1,6 @@
-r"""A bandit that is drawn by a seed, and what is exactly true of it: every expectation is a sum over strings.
+r"""A bandit that is drawn by a seed. Every expectation over it is exact: a sum over all strings.
 
-The objective of RLHF with the coefficient \beta of its KL penalty, 0 without a penalty, is
+The objective of RLHF, with the coefficient \beta of its KL penalty (0 without a penalty), is
 
     J(\pi) = E_\pi[r(s)] - \beta KL(\pi || \pi_ref)
 
@@ -18,7 +18,7 @@ from encore.objectives import gae
 from encore.objectives.kl import exact_kl
 
 SPREAD = 1.0  # standard deviation of the reference's logits
-AWAY = 0.5  # standard deviation of the logits of the first policy less the reference's
+AWAY = 0.5  # standard deviation of the difference between the logits of the first policy and the reference's
 RIGHT = 0.2  # share of the strings that are right
 
 
@@ -34,40 +34,41 @@ class Bandit:
     beta: float
 
     def divergence(self, logits: Tensor) -> Tensor:
-        """KL(pi || pi_ref) of whole strings, in nats: ()."""
+        """Return KL(pi || pi_ref) of whole strings, in nats: ()."""
         log_ratio = self.strings.log_probs(logits) - self.strings.log_probs(self.reference)
         return self.strings.probabilities(logits) @ log_ratio.sum(dim=1)
 
     def reward(self, logits: Tensor) -> Tensor:
-        """E_pi[r]: ()."""
+        """Return the expected reward E_pi[r]: ()."""
         return self.strings.probabilities(logits) @ self.rewards
 
     def objective(self, logits: Tensor) -> Tensor:
-        """J(pi): ()."""
+        """Return the objective J(pi): ()."""
         return self.reward(logits) - self.beta * self.divergence(logits)
 
     def length(self, logits: Tensor) -> Tensor:
-        """The expected number of tokens: ()."""
+        """Return the expected number of tokens: ()."""
         return self.strings.probabilities(logits) @ self.strings.mask.sum(dim=1)
 
     def entropy(self, logits: Tensor) -> Tensor:
-        """The entropy of whole strings, in nats: ()."""
+        """Return the entropy of whole strings, in nats: ()."""
         return -self.strings.probabilities(logits) @ self.strings.log_probs(logits).sum(dim=1)
 
     def optimum(self) -> Tensor:
-        """The logits (P, V) of pi*; only of a bandit with a KL penalty."""
+        """Return the logits (P, V) of the optimal policy pi*. The bandit must have a KL penalty."""
         tilted = self.strings.log_probs(self.reference).sum(dim=1) + self.rewards / self.beta  # (S,)
         return self.strings.policy(tilted.log_softmax(dim=0))
 
     def token_rewards(self, old: Tensor, penalised: bool) -> Tensor:
-        r"""r_t of each token, (S, T): the reward at the end, and if `penalised` less \beta log pi/pi_ref."""
+        r"""Return the reward of each token, (S, T): r at the end, less \beta log pi/pi_ref if `penalised`."""
         log_ratio = self.strings.log_probs(old) - self.strings.log_probs(self.reference)
         return gae.token_rewards(self.rewards, log_ratio, self.strings.mask, self.beta if penalised else 0.0)
 
     def values(self, old: Tensor, rewards: Tensor) -> Tensor:
-        """The critic's value before each token, (S, T): the expected rewards to come, and the critic's error.
+        """Return the critic's value before each token, (S, T): the expected return plus the critic's error.
 
-        `rewards` (S, T) are of tokens; `old` (P, V) is the policy that goes on from each prefix.
+        `rewards` (S, T) are the rewards of tokens. `old` (P, V) is the policy that continues from each
+        prefix.
         """
         strings, weights = self.strings, self.strings.probabilities(old)[:, None]
         to_come = rewards.flip(1).cumsum(1).flip(1)  # (S, T)
@@ -76,9 +77,9 @@ class Bandit:
 
 
 def draw(letters: int, longest: int, graded: bool, beta: float, error: float, seed: int) -> Bandit:
-    """Draw a bandit: rewards uniform on [0, 1] or, not `graded`, 1 for a fifth of the strings and else 0.
+    """Draw a bandit whose rewards are uniform on [0, 1] or, unless `graded`, 1 for a fifth of the strings.
 
-    `error`: the standard deviation of the critic's errors.
+    The other strings then have the reward 0. `error`: the standard deviation of the critic's errors.
     """
     strings, generator = every(letters, longest), torch.Generator().manual_seed(seed)
 
@@ -104,8 +105,8 @@ def gradient(function: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
 def held_prefixes(bandit: Bandit, logits: Tensor, forward: bool = False) -> Tensor:
     """Return the gradient of the KL of each token, (P V,), where the prefixes are drawn but held fixed.
 
-    It leaves out how the policy changes which prefixes come. The KL is KL(pi || pi_ref) of the token, or
-    `forward`, KL(pi_ref || pi).
+    The gradient leaves out that the policy also changes which prefixes occur. The KL is KL(pi || pi_ref) of
+    the token or, with `forward`, KL(pi_ref || pi).
     """
     visits = bandit.strings.by_prefix(bandit.strings.probabilities(logits)[:, None] * bandit.strings.mask)
     log_ref = bandit.reference.log_softmax(dim=1)

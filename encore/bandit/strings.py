@@ -1,8 +1,8 @@
-r"""All strings over a few letters, and policies over them that are tables.
+r"""All strings over a few letters, and tabular policies over them.
 
-A string ends by the end token, or by its last letter once it has the most letters. Two letters and strings of
-at most three tokens make 15 strings: `.`, `a.`, `b.`, `aa.` … `bbb`. A policy is a table of logits with a row
-for each prefix, so that every distribution over the strings is a policy:
+A string ends with the end token, or with its last letter once it has the most letters. Two letters and
+strings of at most three tokens make 15 strings: `.`, `a.`, `b.`, `aa.` … `bbb`. A policy is a table of logits
+with a row for each prefix, so that every distribution over the strings is a policy:
 
     log \pi(s) = \sum_t log softmax(logits[prefix_t])[token_t]
 
@@ -59,7 +59,7 @@ class Strings:
 
 
 def every(letters: int, longest: int) -> Strings:
-    """All strings of the first so many letters that have at most `longest` tokens."""
+    """Return all strings of the first `letters` letters that have at most `longest` tokens."""
     alphabet = LETTERS[:letters]
     beginnings = ["".join(parts) for size in range(longest) for parts in product(alphabet, repeat=size)]
     rows = {text: row for row, text in enumerate(beginnings)}

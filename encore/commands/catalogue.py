@@ -1,4 +1,4 @@
-"""Recipes at a glance: cost, what is there of them in results/, and their verdicts."""
+"""Recipes at a glance: cost, results in results/, and verdicts."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ RECORDS = Path("results/published")
 
 
 def table(scale: str) -> str:
-    """A row for each recipe that has the scale."""
+    """Return a row for each recipe that has the scale."""
     recipes, broken = load_sound()
     graph = Graph(recipes)
     rows = [
@@ -25,14 +25,14 @@ def table(scale: str) -> str:
 
 
 def _state(graph: Graph, name: str, scale: str) -> str:
-    """How many of the jobs of the whole report are done here."""
+    """Return how many of the jobs of the whole report are done here."""
     nodes = graph.grid(name, scale, *graph.recipes[name].selection(scale, "report", None))
     done = sum(Path(node.sentinel).exists() for node in nodes)
     return f"{done} of {len(nodes)} jobs" if done else "-"
 
 
 def _verdicts(name: str, scale: str) -> str:
-    """The verdicts of the report here, else of the published record."""
+    """Return the verdicts of the report here, else of the published record."""
     for where, note in (
         (Path("results", name, scale, "report"), ""),
         (RECORDS / f"{name}-{scale}", " (record)"),

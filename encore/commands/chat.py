@@ -13,16 +13,17 @@ from encore.worlds import prompt
 def converse(
     model: str, questions: Iterable[str], template: str | None, tokens: int, temperature: float
 ) -> None:
-    """Print an answer to each question. Each stands alone: nothing of the ones before is told.
+    """Print an answer to each question. Each question stands alone, without the earlier ones.
 
-    `template`: a text with {question}; None: the chat template of the model's tokenizer, else the question.
+    `template` is a text with {question}; if None, the chat template of the model's tokenizer, else the
+    question.
     """
     source = named(model)
     quiet_environment(names_hub=isinstance(source, HubModel))
-    # imported here: torch reads the environment as it is imported, and now it is set
+    # imported here, because only now the environment is set that torch reads
     from transformers import TextStreamer
 
-    from encore.models import language_model  # likewise
+    from encore.models import language_model  # imported here for the same reason
 
     located = language_model.locate(source)
     tokenizer, policy = (
@@ -35,9 +36,9 @@ def converse(
     streamer = TextStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True)
     for question in questions:
         text = _put(question.rstrip("\n"), tokenizer, template)
-        given = tokenizer(text, return_tensors="pt", add_special_tokens=False, return_token_type_ids=False)
+        encoded = tokenizer(text, return_tensors="pt", add_special_tokens=False, return_token_type_ids=False)
         policy.generate(
-            **given.to(policy.device), **drawn, max_new_tokens=tokens, streamer=streamer,
+            **encoded.to(policy.device), **drawn, max_new_tokens=tokens, streamer=streamer,
             pad_token_id=tokenizer.pad_token_id,
         )  # fmt: skip
         sys.stdout.flush()

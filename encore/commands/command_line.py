@@ -1,6 +1,6 @@
 """The commands of `encore`, by typer, which writes the help and completes (`encore --install-completion`).
 
-What a command does stands in a module of its own, imported when it is called: help must not load torch.
+The code of a command is in a separate module, imported when the command is called: help must not load torch.
 """
 
 import os
@@ -65,8 +65,8 @@ def run(
     """Run a recipe, or go on with it, by snakemake; what is there and holds is kept."""
     from encore.recipe.load import own_file  # late
 
-    own = own_file({"recipe": recipe})
-    name = own.stem if own else recipe
+    user_file = own_file({"recipe": recipe})
+    name = user_file.stem if user_file else recipe
     chosen = {"scale": scale, "arms": arms, "claims": claims, "seeds": seeds}
     if quickstart or name != recipe:
         chosen["recipe"] = recipe
@@ -88,7 +88,7 @@ def register(recipe: Recipe, scale: Scale = "cpu") -> None:
 
 @app.command("list")
 def _list(scale: Scale = "cpu") -> None:
-    """The recipes: their cost, what has been run of them here, and their verdicts."""
+    """Return the recipes: their cost, what has been run of them here, and their verdicts."""
     from encore.commands.catalogue import table  # late
 
     typer.echo(table(scale))
@@ -134,13 +134,13 @@ def report(
     which: Annotated[str, typer.Option(help=f"{', '.join(REPORTS)}.")] = "report",
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """The summary of a report that has been made, and where its page is."""
+    """Print the summary of a report that has been made, and where its page is."""
     page = Path("results", Path(recipe).stem, scale, f"{which}.html")
     summary = page.with_suffix("") / "summary.txt"
     if not page.exists() or not summary.exists():
-        others = [one for one in REPORTS if page.with_name(f"{one}.html").exists()]
-        there = f"; there is --which {', '.join(others)}" if others else ""
-        raise UserError(f"{page}: not made yet; encore run {recipe} --scale {scale}{there}")
+        others = [name for name in REPORTS if page.with_name(f"{name}.html").exists()]
+        hint = f"; there is --which {', '.join(others)}" if others else ""
+        raise UserError(f"{page}: not made yet; encore run {recipe} --scale {scale}{hint}")
     typer.echo(f"{summary.read_text(encoding='utf-8').rstrip()}\n{page}")
     if show:
         webbrowser.open(page.resolve().as_uri())
@@ -194,7 +194,7 @@ def power(
 
 @app.command()
 def doctor() -> None:
-    """What this machine can do: packages, GPUs, vLLM, Slurm, memory, disk."""
+    """Report what this machine can do: packages, GPUs, vLLM, Slurm, memory, disk."""
     from encore.commands.doctor import findings  # late
 
     for finding in findings():
@@ -210,7 +210,7 @@ def push(
     ] = False,
     public: Annotated[bool, typer.Option("--public", help="Default: private.")] = False,
 ) -> None:
-    """Lay a model out for the Hub: weights, card, results in lm-eval's form. Uploads with --really alone."""
+    """Lay a model out for the Hub: weights, card, results in lm-eval's form. Only --really uploads it."""
     from encore.runtime.environment import quiet_environment  # late
 
     quiet_environment(names_hub=True)

@@ -1,4 +1,4 @@
-"""`encore doctor`: what this machine can do, found without loading torch where that is possible."""
+"""The command `encore doctor`: what this machine can do, without loading torch if that is possible."""
 
 import os
 import platform
@@ -20,11 +20,11 @@ EXTRAS = {
     "bitsandbytes": "qlora",
     "snakemake_executor_plugin_slurm": "slurm",
 }
-SMALL = 20e9  # bytes that a run at scale cpu and its checkpoints never fill
+SMALL = 20e9  # bytes; a run at scale cpu and its checkpoints never take more
 
 
 class Finding(NamedTuple):
-    good: bool | None  # None: it is simply so
+    good: bool | None  # None: neither good nor bad
     what: str
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class Finding(NamedTuple):
 
 
 def findings() -> Iterator[Finding]:
-    """One finding a line, cheapest first."""
+    """Yield the findings, one for each line, cheapest first."""
     yield Finding(True, f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.platform()}")
     yield from _packages()
     for package, extra in EXTRAS.items():
@@ -57,13 +57,13 @@ def findings() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    """The pinned packages that are not installed, or in another version."""
+    """Yield the pinned packages that are not installed, or in another version."""
     pinned = [Requirement(text) for text in requires("encore-rl") or [] if "extra ==" not in text]
     odd = []
-    for one in pinned:
-        have = _version(one.name)
-        if have is None or not one.specifier.contains(have, prereleases=True):
-            odd.append(f"{one.name} {have or 'is missing'} ({one.specifier})")
+    for requirement in pinned:
+        have = _version(requirement.name)
+        if have is None or not requirement.specifier.contains(have, prereleases=True):
+            odd.append(f"{requirement.name} {have or 'is missing'} ({requirement.specifier})")
     if odd:
         yield Finding(False, f"not as pinned: {', '.join(odd)}; pip install -e .")
     else:
@@ -71,7 +71,7 @@ def _packages() -> Iterator[Finding]:
 
 
 def _gpus() -> Iterator[Finding]:
-    """The GPUs, whether torch can use them, and what Triton needs to compile for them."""
+    """Yield the GPUs, whether torch can use them, and what Triton needs to compile for them."""
     command = ["nvidia-smi", "--query-gpu=name,memory.total,memory.used", "--format=csv,noheader"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
@@ -85,7 +85,7 @@ def _gpus() -> Iterator[Finding]:
 
 
 def _compiler() -> Finding:
-    """Whether Triton, by which TRL computes losses on a GPU, finds a C compiler and Python's header."""
+    """Return whether Triton, which TRL uses for losses on a GPU, finds a C compiler and Python's header."""
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
     header = Path(sysconfig.get_path("include"), "Python.h")
     lacking = [] if compiler else ["a C compiler (gcc or clang)"]

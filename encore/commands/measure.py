@@ -1,4 +1,4 @@
-"""`encore eval`: one model on tasks that are named on the command line, by evals.evaluate."""
+"""The command `encore eval`: a model on tasks that the command line names, by evals.evaluate."""
 
 import json
 import os
@@ -18,7 +18,10 @@ SAMPLING = {"samples": 1, "temperature": 0.0, "top_p": 1.0, "k": [1]}
 
 
 class Asked(NamedTuple):
-    """What is asked: the first so many items; of a user's file, its columns and how long answers may be."""
+    """The options of a measurement, such as the number of items.
+
+    For a user's file they name its columns and the longest answers.
+    """
 
     items: int | None = None
     question: str = "question"
@@ -27,14 +30,25 @@ class Asked(NamedTuple):
 
 
 def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int) -> int:
-    """Measure; the exit status of the evaluation. Results and completions are written into `out`."""
+    """Measure, and return the exit status of the evaluation.
+
+    Results and completions are written into `out`.
+    """
     source = named(model)
     config = {"seed": 0, "tasks": dict(_task(name, asked) for name in names)}
     evals.job(config)
     place = out / identifier(str(source.parent if isinstance(source, Path) else model))
     place.mkdir(parents=True, exist_ok=True)
-    given = str(source) if isinstance(source, Path) else f"hub:{json.dumps(source.model_dump())}"
-    command = [sys.executable, "-m", "evals.evaluate", "--config", json.dumps(config), "--model", given]
+    name_of_model = str(source) if isinstance(source, Path) else f"hub:{json.dumps(source.model_dump())}"
+    command = [
+        sys.executable,
+        "-m",
+        "evals.evaluate",
+        "--config",
+        json.dumps(config),
+        "--model",
+        name_of_model,
+    ]
     command += ["--name", place.name, "--gpus", str(gpus), "--threads", str(os.cpu_count())]
     command += ["--out", str(place / "results.json"), "--samples", str(place / "samples.jsonl")]
     with (place / "eval.log").open("w", encoding="utf-8") as log:
@@ -47,7 +61,7 @@ def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int) ->
 
 
 def _task(name: str, asked: Asked) -> tuple[str, dict[str, Any]]:
-    """Name and description of a task: of a recipe, of a file, or of lm-eval."""
+    """Return name and description of a task: of a recipe, of a file, or of lm-eval."""
     limit = {"items": asked.items} if asked.items else {}
     if name.endswith((".jsonl", ".parquet")):
         return identifier(Path(name).stem), _of_file(Path(name), asked)
@@ -82,7 +96,7 @@ def _of_lm_eval(asked: str) -> Content:
 
 
 def _of_file(file: Path, asked: Asked) -> dict[str, Any]:
-    """Questions and answers of a user's file, asked as they stand and verified as mathematics."""
+    """Return questions and answers of a user's file, asked unchanged and verified as mathematics."""
     if not file.is_file():
         raise UserError(f"{file}: there is no such file")
     rows = sum(1 for line in file.open(encoding="utf-8") if line.strip()) if file.suffix == ".jsonl" else None
@@ -99,7 +113,7 @@ def _of_file(file: Path, asked: Asked) -> dict[str, Any]:
 
 
 def _of_recipe(name: str, task: str) -> dict[str, Any]:
-    """A task as the first arm of a recipe has it at its first scale; scores by other models are left out."""
+    """Return a task of a recipe's first arm at its first scale, without scores by other models."""
     recipes, _ = load_sound()
     if name not in recipes:
         raise UserError(f'{name}/{task}: no recipe "{name}"{nearest(name, [*recipes])}')

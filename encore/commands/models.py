@@ -1,4 +1,4 @@
-"""A model as a command line names it."""
+"""A model by its name on a command line."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,8 @@ AT_COMMIT = re.compile(r"([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)@([0-9a-f]{40})")
 def named(model: str) -> Path | Elsewhere:
     """Return the metrics.json of a stage, or the folder, the GGUF file, the preset or the model of the Hub.
 
-    A stage's folder stands for its metrics.json. Raises UserError for what is neither there nor of the Hub.
+    A stage's folder stands for its metrics.json. Raises UserError for a name that is neither there nor on the
+    Hub.
     """
     path = Path(model)
     if (path / "metrics.json").is_file():
@@ -42,13 +43,13 @@ def named(model: str) -> Path | Elsewhere:
 
 
 def _is_model(preset: presets.Content) -> bool:
-    """Whether a preset of recipes/presets is a model; a data set of the Hub has a split, or columns."""
+    """Return whether a preset of recipes/presets is a model; a data set has a split, or columns."""
     return any(kind.key in preset for kind in KINDS) and {*preset} <= {
         key for kind in KINDS for key in kind.model_fields
     }
 
 
 def identifier(text: str) -> str:
-    """A name made of a text: lower-case letters, digits and "_"."""
+    """Return a name made of a text: lower-case letters, digits and "_"."""
     name = re.sub(r"[^a-z0-9_]+", "_", text.lower()).strip("_")
     return name if re.fullmatch(IDENTIFIER, name) else f"m_{name}"

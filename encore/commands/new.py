@@ -12,25 +12,25 @@ from encore.errors import UserError
 from encore.recipe.checks.capacity import rows
 from encore.recipe.load import load_sound
 
-WORLDS = ("chain", "countdown")  # whose corpus the template writes
+WORLDS = ("chain", "countdown")  # worlds whose corpus the template writes
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the recipe is to be about."""
+    """The options of a new recipe."""
 
     world: str = "chain"
-    data: Path | None = None  # JSON lines in place of the world's problems
+    data: Path | None = None  # JSON lines instead of the world's problems
     question: str = "question"  # column of the data
     answer: str = "answer"
     reward: str | None = None  # my_module:function
-    model: str | None = None  # None: a base model from nothing, pretrained on the world
+    model: str | None = None  # None: a base model from scratch, pretrained on the world
 
 
 def write(name: str, wanted: Wanted) -> Path:
-    """Write the recipe NAME.yaml, or the file that is named, and check it; the file.
+    """Write the recipe NAME.yaml, or the named file, check it, and return the file.
 
-    Raises UserError where it is there already, or what is wanted cannot be.
+    Raises UserError if the file exists already, or if the wishes cannot be fulfilled.
     """
     file = Path(name) if name.endswith(".yaml") else Path(f"{name}.yaml")
     if file.exists():
@@ -44,7 +44,7 @@ def write(name: str, wanted: Wanted) -> Path:
         raise UserError(
             f"--model {wanted.model}: expected a folder or GGUF file of a model, or org/name@commit"
         )
-    there = rows(wanted.data) if wanted.data and wanted.data.is_file() else 0
+    rows_of_data = rows(wanted.data) if wanted.data and wanted.data.is_file() else 0
     words = Environment(
         loader=PackageLoader("encore.commands", ""),
         undefined=StrictUndefined,
@@ -54,11 +54,11 @@ def write(name: str, wanted: Wanted) -> Path:
     )
     start = starts.of_model(model) if model else None
     text = words.get_template("recipe.yaml.jinja").render(
-        asdict(wanted) | {"name": file.stem, "start": start, "rows": there}
+        asdict(wanted) | {"name": file.stem, "start": start, "rows": rows_of_data}
     )
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    if file.stem in (broken := load_sound(own=file)[1]):
+    if file.stem in (broken := load_sound(user_file=file)[1]):
         file.unlink()
         raise broken[file.stem]
     return file

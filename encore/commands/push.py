@@ -1,7 +1,7 @@
-"""`encore push`: a stage's model laid out for the Hub, with a card and its results, and uploaded if so told.
+"""The command `encore push`: lay a stage's model out for the Hub, with a card and results; upload on request.
 
-A checkpoint's own folder stays as it is, for its digest vouches for it: the layout is a folder of links to
-its files, with README.md, results.json and .eval_results beside them.
+A checkpoint's own folder stays as it is, because its digest vouches for it. The layout is a folder of links
+to its files, with README.md, results.json and .eval_results beside them.
 """
 
 import json
@@ -20,7 +20,7 @@ from encore.errors import UserError, first_line, whole
 from encore.runtime import files, sentinel
 
 FOLDER = Path("results/push")
-Found = dict[str, dict[str, Any]]  # task -> what an evaluation has of it
+Found = dict[str, dict[str, Any]]  # task -> its part of an evaluation
 REFUSED: dict[int | None, str] = {  # the Hub's status -> what to do about it
     401: "it does not know you (401): `hf auth login`, or set HF_TOKEN",
     403: "the token may not write there (403): a token with the right to write, or another org/name",
@@ -28,7 +28,7 @@ REFUSED: dict[int | None, str] = {  # the Hub's status -> what to do about it
 
 
 def lay_out(metrics_json: Path, name: str) -> Path:
-    """The folder with all that would be uploaded as `name`. Raises UserError where no model is there."""
+    """Return the folder with all that would be uploaded as `name`. Raises UserError if there is no model."""
     try:
         validate_repo_id(name)
     except HFValidationError as error:
@@ -51,16 +51,19 @@ def lay_out(metrics_json: Path, name: str) -> Path:
         link = folder / file.relative_to(weights)
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(file.resolve())
-    found = _evaluations(metrics_json, made["digest"])
-    files.write_json(folder / "results.json", _as_lm_eval(found, name))
-    if entries := _of_the_hub(found):
+    evaluations = _evaluations(metrics_json, made["digest"])
+    files.write_json(folder / "results.json", _as_lm_eval(evaluations, name))
+    if entries := _of_the_hub(evaluations):
         files.write(folder / constants.EVAL_RESULTS_FOLDER / "encore.yaml", entries)
-    files.write(folder / "README.md", _card(metrics_json, made, found, name))
+    files.write(folder / "README.md", _card(metrics_json, made, evaluations, name))
     return folder
 
 
 def upload(folder: Path, name: str, public: bool) -> str:
-    """Upload a layout; the address of the commit. Raises UserError where the Hub or the network refuses."""
+    """Upload a layout, and return the address of the commit.
+
+    Raises UserError if the Hub or the network refuses.
+    """
     api = HfApi()
     try:
         api.create_repo(name, private=not public, exist_ok=True)
@@ -69,7 +72,11 @@ def upload(folder: Path, name: str, public: bool) -> str:
                 folder_path=str(folder), repo_id=name, commit_message="Encore: model, card, results"
             )
         )
-    except (OSError, httpx.HTTPError, RuntimeError) as error:  # of the Hub; of the network; of its storage
+    except (
+        OSError,
+        httpx.HTTPError,
+        RuntimeError,
+    ) as error:  # errors of the Hub, of the network, and of the Hub's storage
         why = _why(error)
         raise UserError(
             f"{name}: not uploaded to {api.endpoint}: {why}; {folder} has all that was to go"
@@ -77,48 +84,55 @@ def upload(folder: Path, name: str, public: bool) -> str:
 
 
 def _why(error: BaseException) -> str:
-    """What went wrong, and what to do about it: the error of an upload only says which file it was of."""
+    """Return what went wrong and what to do: the error of an upload says only which file it concerned."""
     cause = error.__cause__ or error
     status = getattr(getattr(cause, "response", None), "status_code", None)
     return REFUSED.get(status) or f"{type(cause).__name__}: {whole(cause)}"
 
 
-def _as_lm_eval(found: Found, name: str) -> dict[str, Any]:
-    """Evaluations in the form of lm-eval's results.json; standard errors are read off the 95% intervals."""
+def _as_lm_eval(evaluations: Found, name: str) -> dict[str, Any]:
+    """Return evaluations in the form of lm-eval's results.json.
+
+    Standard errors come from the 95% intervals.
+    """
     results: Found = {}
-    for task, one in found.items():
+    for task, scores in evaluations.items():
         results[task] = {"alias": task}
-        for metric, value in one["metrics"].items():
+        for metric, value in scores["metrics"].items():
             results[task][f"{metric},none"] = value["value"]
             results[task][f"{metric}_stderr,none"] = (value["high"] - value["low"]) / (2 * 1.96)
-    items = {task: {"original": one["items"], "effective": one["items"]} for task, one in found.items()}
+    items = {
+        task: {"original": scores["items"], "effective": scores["items"]}
+        for task, scores in evaluations.items()
+    }
     return {"model_name": name, "results": results, "n-samples": items, "higher_is_better": {}}
 
 
-def _of_the_hub(found: Found) -> str:
-    """Return what was measured on data sets of the Hub, as its leaderboards read it; "" if nothing was."""
+def _of_the_hub(evaluations: Found) -> str:
+    """Return the measurements on data sets of the Hub, in the form of its leaderboards; "" without any."""
     entries = [
         EvalResultEntry(
-            dataset_id=one["data_set"]["id"],
-            task_id=one["data_set"]["task_id"],
-            dataset_revision=one["data_set"].get("revision"),
-            value=one["metrics"]["accuracy"]["value"],
-            notes=f"Encore, task {task}: accuracy of {one['samples']} samples each of {one['items']} items",
+            dataset_id=scores["data_set"]["id"],
+            task_id=scores["data_set"]["task_id"],
+            dataset_revision=scores["data_set"].get("revision"),
+            value=scores["metrics"]["accuracy"]["value"],
+            notes=f"Encore, task {task}: accuracy of {scores['samples']} samples each "
+            f"of {scores['items']} items",
         )
-        for task, one in found.items()
-        if "data_set" in one and "accuracy" in one["metrics"]
+        for task, scores in evaluations.items()
+        if "data_set" in scores and "accuracy" in scores["metrics"]
     ]
     return yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False) if entries else ""
 
 
-def _card(metrics_json: Path, made: dict[str, Any], found: Found, name: str) -> str:
-    """README.md: where the model comes from, how it was trained, what it was measured to do, its limits."""
+def _card(metrics_json: Path, made: dict[str, Any], evaluations: Found, name: str) -> str:
+    """Return README.md: where the model comes from, how it was trained, its results and its limits."""
     stage = metrics_json.parent
     where = json.loads((stage / "provenance.json").read_text(encoding="utf-8"))
     shown = [
-        (task, metric, one["metrics"][metric]["value"])
-        for task, one in found.items()
-        for metric in one["metrics"]
+        (task, metric, scores["metrics"][metric]["value"])
+        for task, scores in evaluations.items()
+        for metric in scores["metrics"]
         if metric in ("accuracy", "score", "gold")
     ]
     data = ModelCardData(
@@ -160,10 +174,10 @@ use.
 
 
 def _evaluations(metrics_json: Path, digest: str) -> Found:
-    """task -> what was measured of the model with this digest, by the evaluations of its run."""
-    found: Found = {}
+    """Return task -> its measurements of the model with this digest, by the evaluations of its run."""
+    measured: Found = {}
     for file in sorted((metrics_json.parent.parent / "evals").glob("*.json")):
-        one = json.loads(file.read_text(encoding="utf-8"))
-        if one.get("digest") == digest and "_sensitivity_" not in file.stem:
-            found |= one["tasks"]
-    return found
+        evaluation = json.loads(file.read_text(encoding="utf-8"))
+        if evaluation.get("digest") == digest and "_sensitivity_" not in file.stem:
+            measured |= evaluation["tasks"]
+    return measured

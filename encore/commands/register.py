@@ -1,4 +1,4 @@
-"""`encore register`: what decides a recipe's claims, written down before a judged seed is run."""
+"""The command `encore register`: what decides a recipe's claims, written down before a judged seed is run."""
 
 import shlex
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from encore.recipe.load import load_named
 from encore.recipe.registration import RegisteredGate
 from encore.runtime import digests
 
-FEWEST = 3  # dial seeds that must have measured a gate
-DIGITS = 6  # that a value is written with
+FEWEST = 3  # number of dial seeds that must have measured a gate
+DIGITS = 6  # digits that a value is written with
 
 
 def register(name: str, scale: str, root: Path = Path(".")) -> list[str]:
@@ -30,14 +30,14 @@ def register(name: str, scale: str, root: Path = Path(".")) -> list[str]:
     Raises UserError if the recipe has no such scale or no claims, or if a gate was measured on too few dial
     seeds.
     """
-    graph, recipe, own = load_named(name, scale, root)
+    graph, recipe, user_file = load_named(name, scale, root)
     name = recipe.name
     claims = recipe.claims(scale)
     if not claims:
         raise UserError(f"{recipe.files.file(scale)}: claims: none of scale {scale} that could be registered")
     needed = {need.gate: recipe.document.gates[need.gate] for claim in claims for need in claim.needs}
     seeds = _seeds(root / "results" / name / scale)
-    run = Run(graph, name, scale, tuple(recipe.arms(scale)), seeds, root, file=own)
+    run = Run(graph, name, scale, tuple(recipe.arms(scale)), seeds, root, file=user_file)
     gates = _measured(run, needed) if needed else {}
     file = registration.path(recipe.files)
     registration.write(file, scale, registration.of(graph, recipe, scale, gates))
@@ -56,13 +56,13 @@ def _seeds(folder: Path) -> tuple[int, ...]:
 
 
 def _judged_already(folder: Path, first: int) -> str:
-    """Return a folder of a judged seed in which a stage has ended; an empty text if there is none."""
+    """Return the folder of a judged seed in which a stage has ended; "" if there is none."""
     ended = (path.parents[1] for path in sorted(folder.glob("*/seed*/*/metrics.json")))
     return next((path.as_posix() for path in ended if first <= _seed(path) < DIAL_SEEDS), "")
 
 
 def _seed(folder: Path) -> int:
-    """Return the seed of a folder such as seed7; -1 if the folder is not called so."""
+    """Return the seed of a folder such as seed7; -1 if the folder has another name."""
     digits = folder.name.removeprefix("seed")
     return int(digits) if digits.isdecimal() else -1
 
@@ -96,7 +96,7 @@ def _measured(run: Run, gates: dict[str, Gate]) -> dict[str, RegisteredGate]:
 
 
 def _is_as_now(run: Run, gate: Gate, seed: int) -> bool:
-    """Return whether what a gate measures was run with a seed, from the recipe as it is now."""
+    """Return whether the quantity of a gate was run with a seed, from the recipe as it is now."""
     places = [place for side in gate.sides for place in run.document.places(side.place)]
     return all(_made_from_now(run, place, seed) for place in places)
 
@@ -110,7 +110,7 @@ def _made_from_now(run: Run, place: str, seed: int) -> bool:
 
 
 def _values(gate: Gate, numbers: pd.DataFrame | None, seeds: Sequence[int]) -> dict[int, float]:
-    """Return dial seed -> the value of a gate, of the seeds that measured it."""
+    """Return dial seed -> the value of a gate, for the seeds that measured it."""
     if numbers is None:
         return {}
     measured = pairs(gate, numbers, seeds)

@@ -9,9 +9,9 @@ from encore.errors import UserError
 from encore.forecast import model_size
 from encore.recipe.machine import Elsewhere, FolderModel, GgufModel, HubModel
 
-TEMPLATES = ("chat_template.jinja", "tokenizer_config.json")  # the files that a chat template stands in
-CHATS = re.compile(r"instruct|chat|(?<![a-z])it(?![a-z])", re.IGNORECASE)  # in the name of a model
-REAL = 20e6  # parameters from which a model is no toy
+TEMPLATES = ("chat_template.jinja", "tokenizer_config.json")  # files that may contain a chat template
+CHATS = re.compile(r"instruct|chat|(?<![a-z])it(?![a-z])", re.IGNORECASE)  # in the name of a model that chats
+REAL = 20e6  # parameters of the smallest model that is not a toy
 # parameters up to which -> a rate to begin with, of GRPO on all weights; 1e-6 is DAPO's of 32B (arXiv
 # 2503.14476 §4.1) and Dr. GRPO's of 1.5B and 7B; smaller models take larger rates
 RATES = {REAL: 1.0e-4, 300e6: 5.0e-6, 1e9: 2.0e-6, float("inf"): 1.0e-6}
@@ -23,7 +23,7 @@ class Start:
 
     model: Mapping[str, str]  # the recipe's key `model`
     chats: bool  # whether its tokenizer has a chat template
-    parameters: int | None  # None if nothing here tells
+    parameters: int | None  # None if it is not known here
 
     @property
     def is_toy(self) -> bool:
@@ -39,10 +39,10 @@ class Start:
 
 
 def of_model(model: Elsewhere) -> Start:
-    """Return what a recipe that starts from a model needs to know of it."""
+    """Return the facts about a model that a recipe starting from it needs."""
     try:
         parameters = model_size.of_model(model).parameters
-    except UserError:  # a model of the Hub whose configuration is not here
+    except UserError:  # the configuration of a model of the Hub is not here
         if not isinstance(model, HubModel):
             raise
         parameters = None
@@ -52,7 +52,7 @@ def of_model(model: Elsewhere) -> Start:
 def _chats(model: Elsewhere) -> bool:
     """Return whether a model has a chat template: by its files, or by its name if they are not here."""
     if isinstance(model, GgufModel):
-        from gguf import GGUFReader  # imported here: it takes half a second
+        from gguf import GGUFReader  # imported here, because it takes half a second
 
         return "tokenizer.chat_template" in GGUFReader(model.gguf).fields
     if isinstance(model, FolderModel):

@@ -1,6 +1,6 @@
 """Conversations as the chat template of a model's tokenizer writes them.
 
-They are written as texts, and `token_ids.prompt_ids` gives the tokens: those of `apply_chat_template`.
+They are written as texts. `token_ids.prompt_ids` gives the same tokens as `apply_chat_template`.
 """
 
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from encore.data.token_ids import prompt_ids
 from encore.errors import UserError
 
 Message = dict[str, str]  # role, content
-Exchange = tuple[str, str]  # what a policy reads since its last reply, and its reply without the end
+Exchange = tuple[str, str]  # what a policy reads since its last reply, and the reply without its end
 
 THINK = "<think>"
-TODAY = datetime(2024, 7, 26)  # Llama 3.1's own; with the true date prompts would change overnight
-PROBE = "Two 2."  # a content that no template changes or has itself
+TODAY = datetime(2024, 7, 26)  # Llama 3.1's default; with the true date prompts would change overnight
+PROBE = "Two 2."  # a content that no template changes or contains itself
 
 
 class Chat:
     """The chat template of `tokenizer`; `system` is the system prompt of conversations without one.
 
-    `end`: the token that ends a reply, as text. `begun`: how the template itself begins the text of a reply,
-    as those of some reasoning models do with `<think>`. Raises UserError where there is no chat template, it
-    refuses a system prompt, or it and the tokenizer begin a text differently.
+    `end` is the token that ends a reply, as text. `begun` is the beginning that the template itself gives to
+    a reply, as the templates of some reasoning models do with `<think>`. Raises UserError if there is no chat
+    template, if it refuses a system prompt, or if it and the tokenizer begin a text differently.
     """
 
     def __init__(self, tokenizer: Any, system: str | None = None):
@@ -38,7 +38,7 @@ class Chat:
         self.begun = header[header.index(THINK) :] if THINK in header else ""
         self._tail = self._render([request, answer], reply=False).rpartition(PROBE)[2]
         special = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
-        special -= {tokenizer.unk_token_id}  # what a word that it does not know becomes ends nothing
+        special -= {tokenizer.unk_token_id}  # the token of unknown words ends nothing
         behind = tokenizer(self._tail, add_special_tokens=False)["input_ids"]
         end = next((number for number in behind if number in special), tokenizer.eos_token_id)
         self.end: str = tokenizer.convert_ids_to_tokens(end)
@@ -50,15 +50,16 @@ class Chat:
             )
 
     def prompt(self, conversation: Sequence[Message]) -> str:
-        """The text after which the reply to `conversation` begins."""
+        """Return the text after which the reply to `conversation` begins."""
         return self._render(conversation, reply=True)
 
     def exchanges(self, conversation: Sequence[Message]) -> list[list[Exchange]]:
-        """The replies of a conversation as documents to learn from, each of one exchange or more.
+        """Return the replies of a conversation as documents to learn from, each of one exchange or more.
 
-        It is one document if the template writes a turn alike whatever follows. Some leave out the thinking
-        of earlier replies: then each reply has a document of its own, after what a policy will see before it.
-        A reply without the thinking that the template itself begins is not among them.
+        There is one document if the template writes a turn the same way whatever follows. Some templates
+        leave out the thinking of earlier replies: then each reply has its own document, after the text that a
+        policy will see before it. If the template itself begins the thinking, a reply without thinking is
+        left out.
         """
         documents: list[list[Exchange]] = []
         before = None  # the text of the last document
@@ -78,7 +79,10 @@ class Chat:
         return documents
 
     def _reply(self, prompt: str, conversation: Sequence[Message]) -> str | None:
-        """The last turn as the template writes it or, where that lacks a part of it, as it is."""
+        """Return the last turn as the template writes it.
+
+        The turn is unchanged if the template leaves a part of it out.
+        """
         content = conversation[-1]["content"]
         written = self._render(conversation, reply=False)
         if written.startswith(prompt) and written.endswith(self._tail):
@@ -100,7 +104,7 @@ class Chat:
                 turns,
                 tokenize=False,
                 add_generation_prompt=reply,
-                strftime_now=TODAY.strftime,  # takes the place of the function that gives templates the date
+                strftime_now=TODAY.strftime,  # replaces the function that gives templates the date
             )
         except (TemplateError, TypeError, ValueError) as error:
             why = (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,14 +1,14 @@
-"""What a task's key reads of a row: a column, a part of one, or a text made of several.
+"""The reading of a row by a task's key: a column, a part of a column, or a text made of several.
 
-| `question: …`                            | reads                                                      |
+| `question: …`                            | text                                                       |
 |------------------------------------------|------------------------------------------------------------|
 | `problem`                                | the column `problem`                                       |
 | `reward_model.ground_truth`              | the field `ground_truth` of the column `reward_model`      |
 | `Make {target} of {nums}.`               | the text, with these columns filled in                     |
-| `It must pass {test_list.0}`             | so, with the first of the list `test_list`                 |
+| `It must pass {test_list.0}`             | the text, with the first item of the list `test_list`      |
 
-A conversation, a list of turns, stands for its first request where a text is asked for. Turns may be written
-`{role: user, content: …}` or, as ShareGPT has them, `{from: human, value: …}`.
+If a text is asked for and the column holds a conversation, a list of turns, the text is its first request.
+Turns may be written `{role: user, content: …}` or, as ShareGPT has them, `{from: human, value: …}`.
 """
 
 import re
@@ -21,19 +21,22 @@ ROLES = {"human": "user", "gpt": "assistant"}
 
 
 def names(key: str) -> list[str]:
-    """The columns that a task's key names."""
+    """Return the columns that a task's key names."""
     return [PLACE.sub("", column) for column in IN_TEXT.findall(key)] or [key]
 
 
 def text(row: Mapping[str, Any], key: str) -> str:
-    """What `key` reads of a row as text; "" for what is missing. A column of just this name comes first."""
+    """Return the text that `key` reads of a row; "" if it is missing.
+
+    A column of just this name comes first.
+    """
     if key not in row and IN_TEXT.search(key):
         return IN_TEXT.sub(lambda match: _plain(_part(row, match[1])), key)
     return _plain(row[key])
 
 
 def _part(row: Mapping[str, Any], column: str) -> Any:
-    """A column, or an item of a list in it; None where the list is too short."""
+    """Return a column, or an item of a list in it; None if the list is too short."""
     if not (place := PLACE.search(column)):
         return row[column]
     items = row[column[: place.start()]]
@@ -47,7 +50,7 @@ def _plain(value: Any) -> str:
 
 
 def turns(conversation: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """The turns of a conversation, each with a `role` and its `content`, "" for none."""
+    """Return the turns of a conversation, each with a `role` and its `content`, "" without one."""
     return [
         {
             "role": ROLES.get(role := str(turn.get("role", turn.get("from"))), role),

@@ -16,14 +16,14 @@ from encore.recipe.task import WorldTask
 
 
 def worlds_of(task: WorldTask, corpus: Corpus) -> list[worlds.World]:
-    """Return the worlds of a corpus, that of `task` first."""
+    """Return the worlds of a corpus, the world of `task` first."""
     return [part.make_world() for part in (task, *(part.task for part in corpus.also or ()))]
 
 
 def documents(
     task: WorldTask, template: str, corpus: Corpus, seed: int, count: int | None = None
 ) -> list[tuple[str, str]]:
-    """Return (prompt, completion) of each document, those of `task` first; `count`: as many in all.
+    """Return (prompt, completion) of each document, those of `task` first; `count` is their number in all.
 
     Every question is a train question. Shares are rounded to numbers of documents.
     """

@@ -1,8 +1,9 @@
-"""Training prompts that stand in an evaluation set, found by the words that they share in a row.
+"""A search for training prompts that occur in an evaluation set, by equal runs of words.
 
-A prompt is contaminated by an evaluation's question where both have the same 13 words in a row (Brown et al.
-2020, Appendix C); one of fewer words is compared as a whole. Case, and what is neither letter nor digit, does
-not count. As there, words in a row that more than ten different prompts have are a phrase and are ignored.
+A prompt is contaminated by an evaluation's question if both have the same 13 words in a row (Brown et al.
+2020, Appendix C); a shorter text is compared as a whole. Case does not count, and neither do characters that
+are not letters or digits. As in the paper, words in a row that occur in more than ten different prompts are a
+phrase and are ignored.
 """
 
 import re
@@ -10,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 SIZE = 13  # words in a row
-COMMON = 10  # different prompts; what more of them share is a phrase
+COMMON = 10  # different prompts; a run of words in more prompts is a phrase
 WORD = re.compile(r"\w+")
 
 
 def contaminated(prompts: Sequence[str], questions: Iterable[str]) -> list[int]:
-    """The places of the prompts that share words in a row with a question."""
+    """Return the positions of the prompts that share words in a row with a question."""
     asked = {run for question in questions for run in _runs(question)}
     shared = {prompt: asked & _runs(prompt) for prompt in set(prompts)}
     having = Counter(run for runs in shared.values() for run in runs)
@@ -23,7 +24,7 @@ def contaminated(prompts: Sequence[str], questions: Iterable[str]) -> list[int]:
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
-    """SIZE words in a row, at each place of a text; all its words where it has fewer."""
+    """Return every run of SIZE words of a text; all its words if it has fewer."""
     words = WORD.findall(text.lower())
     if len(words) < SIZE:
         return {tuple(words)} if words else set()

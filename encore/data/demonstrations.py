@@ -18,15 +18,15 @@ from encore.worlds.text import prompt
 
 
 class Demonstration(TypedDict):
-    """A row. Those that a stage has made carry their problem too."""
+    """A row. A row that a stage has made also has its problem."""
 
     prompt: str
     completion: Any  # a text; None for a conversation of several turns, which `usable` leaves out
     question: NotRequired[str]
     answer: NotRequired[str]
     difficulty: NotRequired[int]
-    further: NotRequired[list[Exchange]]  # the rest of a dialogue; its completions are learnt too
-    fault: NotRequired[str]  # why `usable` leaves it out
+    further: NotRequired[list[Exchange]]  # the rest of a dialogue, whose completions are learnt too
+    fault: NotRequired[str]  # the reason why `usable` leaves the row out
 
 
 FILE = "data.jsonl"
@@ -39,9 +39,9 @@ def save(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
 
 
 def load(metrics_json: Path) -> list[Demonstration]:
-    """The rows that an upstream stage has saved.
+    """Return the rows that an upstream stage has saved.
 
-    Raises UserError where they are missing or changed, or where the stage has made something else.
+    Raises UserError if they are missing or changed, or if the stage has made something else.
     """
     return cast(list[Demonstration], files.load(metrics_json, FILE, COLUMNS, "data"))
 
@@ -51,18 +51,18 @@ def sources(
 ) -> dict[str, list[Demonstration]]:
     """Return the rows of each source of a stage by its name.
 
-    The first is `data`, rows of another stage (its metrics.json), or else `task`, the stage's own; of either
-    the first `stage.problems`. The others are those of `stage.also`: one with a `share` is so large that it
-    has this share of all rows. `tokenizer`: the policy's, for `chat`. Raises UserError where a source has
-    fewer rows than asked for.
+    The first source is `data`, the rows of another stage (its metrics.json), or else `task`, the stage's own;
+    it gives its first `stage.problems` rows. The other sources are those of `stage.also`. The size of a
+    source with a `share` is chosen so that it has this share of all rows. `tokenizer` is the policy's, for
+    `chat`. Raises UserError if a source has fewer rows than asked for.
     """
     if data is None:
         rows = {"task": of_task(stage, seed, tokenizer)}
     else:
-        given, most = load(data), stage.problems
-        if most is not None and most > len(given):
-            raise UserError(f"problems: {most} asked, but {data} has {len(given)} rows")
-        rows = {"data": given[:most]}
+        first, most = load(data), stage.problems
+        if most is not None and most > len(first):
+            raise UserError(f"problems: {most} asked, but {data} has {len(first)} rows")
+        rows = {"data": first[:most]}
     shares = {name: source.share for name, source in stage.also.items() if source.share is not None}
     for name, source in stage.also.items():
         if name not in shares:
@@ -87,12 +87,12 @@ def of_task(
 ) -> list[Demonstration]:
     """Return demonstrations, prompt and completion, of a world or a data set.
 
-    Of a world they are documents by `template` and `corpus`; of a data set the columns that the task names,
-    with `template` around the prompt. Either column may hold conversations: of one request and one reply the
-    prompt is the request and the completion the reply; of any other the completion is None. By `chat`, every
-    reply of a conversation is learnt, as `tokenizer`'s chat template writes it. `size`: how many rows, in
-    place of what the source says. Raises UserError for a column that is missing or a data set with fewer rows
-    than asked for.
+    A world writes documents by `template` and `corpus`. Of a data set the columns are those that the task
+    names, with `template` around the prompt. Either column may hold conversations. If one has a single
+    request and reply, the prompt is the request and the completion the reply; otherwise the completion is
+    None. By `chat`, every reply of a conversation is learnt, as `tokenizer`'s chat template writes it. `size`
+    is the number of rows, if not the source's. Raises UserError for a column that is missing or a data set
+    with fewer rows than asked for.
     """
     task = source.task
     assert task is not None
@@ -120,14 +120,16 @@ def _reply(completion: Any) -> str | None:
 
 
 def exchanges(row: Demonstration) -> list[Exchange]:
-    """All prompts and completions of a row, in turn."""
+    """Return all prompts and completions of a row, in turn."""
     return [(row["prompt"], row["completion"]), *row.get("further", [])]
 
 
 def usable(rows: Sequence[Demonstration]) -> tuple[list[Demonstration], dict[str, int]]:
-    """The rows to learn from, and counts of the others: `empty` and `multi-turn`; by chat, in place of the
-    latter, `malformed` (turns out of order) and `unreasoned` (without the thinking that the chat template
-    itself begins)."""
+    """Return the rows to learn from, and counts of the others by the reason.
+
+    Reasons are `empty` and `multi-turn`. By chat, `multi-turn` does not occur, but `malformed` (turns out of
+    order) and `unreasoned` (without the thinking that the chat template itself begins).
+    """
     faults = [row.get("fault") or _fault(row["completion"]) for row in rows]
     good = [row for row, fault in zip(rows, faults, strict=True) if not fault]
     return good, dict(Counter(filter(None, faults)))
@@ -143,12 +145,12 @@ def _fault(completion: str | None) -> str:
 
 
 def _by_chat(
-    given: Iterable[Any], task: DemonstrationRows, keys: form.Chat, tokenizer: Any
+    source_rows: Iterable[Any], task: DemonstrationRows, keys: form.Chat, tokenizer: Any
 ) -> list[Demonstration]:
-    """A row for each document of each conversation, or one that says what is wrong with it."""
+    """Return a row for each document of each conversation, or a row that says what is wrong with it."""
     chat, user = Chat(tokenizer, keys.system), keys.user or "{question}"
     rows: list[Demonstration] = []
-    for row in given:
+    for row in source_rows:
         asked = row[task.prompt] if task.prompt in row else columns.text(row, task.prompt)
         turns = conversation(asked, row[task.completion])
         question = next((turn["content"] for turn in turns if turn["role"] == "user"), "")
@@ -165,8 +167,11 @@ def _by_chat(
 
 
 def conversation(asked: Any, completion: Any) -> list[Message]:
-    """The turns of a dataset's row up to the last reply: those of both columns, each a text or a list of
-    turns, or those of `completion` alone where it has the whole conversation."""
+    """Return the turns of a dataset's row up to the last reply.
+
+    They come from both columns, each a text or a list of turns, or from `completion` alone if it has the
+    whole conversation.
+    """
     turns = _turns(completion, "assistant")
     if not turns or turns[0]["role"] == "assistant":
         turns = _turns(asked, "user") + turns
@@ -175,14 +180,14 @@ def conversation(asked: Any, completion: Any) -> list[Message]:
     return turns
 
 
-def _turns(given: Any, role: str) -> list[Message]:
-    if not isinstance(given, list):
-        return [{"role": role, "content": str(given or "")}]
-    return columns.turns(given)
+def _turns(content: Any, role: str) -> list[Message]:
+    if not isinstance(content, list):
+        return [{"role": role, "content": str(content or "")}]
+    return columns.turns(content)
 
 
 def _misplaced(turns: Sequence[Message]) -> str:
-    """What is wrong with a conversation: requests and replies must alternate, and no reply be empty."""
+    """Return what is wrong with a conversation: requests and replies must alternate, no reply be empty."""
     roles = [turn["role"] for turn in turns]
     spoken = roles[1:] if roles[:1] == ["system"] else roles
     if not spoken or spoken != ["user", "assistant"] * (len(spoken) // 2):
@@ -192,7 +197,7 @@ def _misplaced(turns: Sequence[Message]) -> str:
 
 
 def _asked(turns: Sequence[Message], user: str) -> list[Message]:
-    """The conversation with the text `user` around its first request."""
+    """Return the conversation with the text `user` around its first request."""
     first = next(place for place, turn in enumerate(turns) if turn["role"] == "user")
     request = {"role": "user", "content": prompt(user, turns[first]["content"])}
     return [*turns[:first], request, *turns[first + 1 :]]

@@ -1,4 +1,4 @@
-"""Prompts of several tasks in one order of training: each rollout has every domain's share of them."""
+"""Prompts of several tasks in one order of training, in which each rollout has every domain's share."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -10,17 +10,17 @@ from datasets import concatenate_datasets
 
 
 def needed(args: Any) -> int:
-    """How many prompts a GRPOConfig's `max_steps` take."""
-    updates = args.steps_per_generation * args.num_iterations  # of a rollout, x gradient_accumulation_steps
+    """Return the number of prompts that a GRPOConfig's `max_steps` take."""
+    updates = args.steps_per_generation * args.num_iterations  # x gradient_accumulation_steps
     rollouts = -(-args.max_steps * args.gradient_accumulation_steps // updates)
     return rollouts * (args.generation_batch_size // args.num_generations)
 
 
 def mixed(problems: Mapping[str, Any], shares: Mapping[str, float], prompts: int, seed: int) -> Any:
-    """A dataset of so many prompts of all domains, in the order of training, with the column `domain`.
+    """Return a dataset of `prompts` prompts of all domains in training order, with the column `domain`.
 
-    `problems`: of each domain, a dataset of encore.data.prompts. A domain's prompts come in a new order in
-    each lap through them, which depends on the seed and the domain alone.
+    `problems` has a dataset of encore.data.prompts for each domain. In each lap through a domain its prompts
+    come in a new order, which depends on the seed and the domain alone.
     """
     parts = [data.add_column("domain", [name] * len(data)) for name, data in problems.items()]
     starts = {name: sum(len(data) for data in parts[:place]) for place, name in enumerate(problems)}
@@ -30,10 +30,10 @@ def mixed(problems: Mapping[str, Any], shares: Mapping[str, float], prompts: int
 
 
 def turns(shares: Mapping[str, float], n: int) -> Iterator[str]:
-    """The domain of each of n prompts: the one that lags most behind its share, the first of equals.
+    """Return the domain of each of n prompts: the domain that lags most behind its share.
 
-    Where P prompts times each share are whole numbers, every P prompts in a row from the start, or from any
-    multiple of P, have just so many of each domain.
+    If P prompts times each share are whole numbers, every P prompts in a row, from the start or any multiple
+    of P, have exactly these numbers of each domain.
     """
     exact = {name: Fraction(str(share)) for name, share in shares.items()}
     scale = lcm(*(share.denominator for share in exact.values()))
@@ -48,7 +48,7 @@ def turns(shares: Mapping[str, float], n: int) -> Iterator[str]:
 
 
 def _laps(size: int, name: str) -> Iterator[int]:
-    """Numbers below `size`, each once a lap, without end."""
+    """Yield the numbers below `size`, each once in a lap, without end."""
     lap = 0
     while True:
         order = list(range(size))

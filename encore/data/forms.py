@@ -1,12 +1,12 @@
-r"""How a question is put to a policy: by a template of the recipe, or by its tokenizer's chat template.
+r"""The form in which a question is put to a policy: a template of the recipe, or a chat template.
 
     template: "<user>{question}<assistant>"
     chat: true
     chat: {system: "Be brief.", user: "{question}\nReason step by step.", prefill: "<think>\n"}
 
-A prompt may begin the answer: a template that ends in `<think>`, the key `prefill`, or a chat template that
-does so itself; or the problem, if it comes with a beginning of its own. Rewards and verifiers then read the
-answer with its beginning.
+The chat template is that of the policy's tokenizer. A prompt may begin the answer: by a template that ends in
+`<think>`, by the key `prefill`, by a chat template that does so itself, or by a problem that comes with a
+beginning. Rewards and verifiers then read the answer with its beginning.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,8 +20,8 @@ from encore.recipe.form import Form
 from encore.worlds.answers import begun
 from encore.worlds.text import prompt
 
-NUMBER = "number"  # the column of that by which a world finds a problem again; of few worlds alone
-PREFILL = "prefill"  # the column of what a prompt has begun of the answer; of forms that begin it alone
+NUMBER = "number"  # column with the number by which a world finds a problem again; few worlds have it
+PREFILL = "prefill"  # column with the beginning of the answer at the end of the prompt, if the form has one
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Prompter:
     """A form that makes a prompt of a question by its method `fill`."""
 
     fill: Callable[[str], str]
-    prefill: str = ""  # with which every prompt ends: the beginning of the answer
-    ends: tuple[int, ...] = ()  # tokens that end a reply, whatever else the policy ends its texts with
+    prefill: str = ""  # the beginning of the answer, with which every prompt ends
+    ends: tuple[int, ...] = ()  # tokens that end a reply, beside the policy's own ends
 
     def put(self, question: str, begun: str) -> str:
-        """A question's prompt, with what its problem has begun of the reply.
+        """Return a question's prompt, which ends with `begun`, the problem's beginning of the reply.
 
-        Raises UserError where the form begins it too.
+        Raises UserError if the form also begins the reply.
         """
         if begun and self.prefill:
             raise UserError(
@@ -45,14 +45,16 @@ class Prompter:
         return self.fill(question) + begun
 
     def columns(self, begun: Sequence[str]) -> dict[str, list[str]]:
-        """What prompts have beside question and answer, for rewards; `begun`: what each comes with."""
-        return {PREFILL: [self.prefill + own for own in begun]} if self.prefill or any(begun) else {}
+        """Return further columns of prompts, for rewards; `begun` is the beginning in each prompt."""
+        return (
+            {PREFILL: [self.prefill + beginning for beginning in begun]} if self.prefill or any(begun) else {}
+        )
 
 
 def of(form: Form, tokenizer: Any) -> Prompter:
-    """Return what puts questions in a form of the recipe.
+    """Return the prompter for a form of the recipe.
 
-    Raises UserError where the tokenizer has no chat template, or one that does not go with the recipe.
+    Raises UserError if the tokenizer has no chat template, or one that does not go with the recipe.
     """
     if form.chat is None:
         return plain(form.template)
@@ -71,7 +73,7 @@ def of(form: Form, tokenizer: Any) -> Prompter:
 
 
 def plain(template: str) -> Prompter:
-    """Return what puts questions by a template. Raises UserError for one without `{question}`."""
+    """Return the prompter for a template. Raises UserError for a template without `{question}`."""
     prompt(template, "")
     return Prompter(partial(prompt, template), begun(template))
 

@@ -1,4 +1,4 @@
-"""Rows of a data set that a `task` names: of the Hub, at its pinned revision, or a file of one's own."""
+"""Rows of a data set that a `task` names: of the Hub, at its pinned revision, or a user's file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,16 +19,16 @@ from encore.runtime.digests import of_file
 from encore.worlds.expressions import reach
 from encore.worlds.final_answer import reference
 
-FORMATS = {".jsonl": "json", ".parquet": "parquet"}  # the end of a file's name -> its builder in `datasets`
+FORMATS = {".jsonl": "json", ".parquet": "parquet"}  # the suffix of a file -> its builder in `datasets`
 
 
 def problems(task: Questions, most: int | None = None) -> list[tuple[str, str, int]]:
-    """(question, answer, 0) of the rows of the data set that `task` names, of the first `most` or of all.
+    """Return (question, answer, 0) of the first `most` rows, or all, of the data set that `task` names.
 
-    For verifier math the answer is the final one of the column's text; for countdown an expression that makes
-    the row's target of its numbers. It is "" where the task names no column of answers, because nothing
-    verifies them, and where the row has none. Raises UserError as `load`, and where no expression makes a
-    target.
+    For verifier math the answer is the final answer in the column's text; for countdown an expression that
+    makes the row's target of its numbers. The answer is "" if the task names no column of answers, because
+    nothing verifies them, and if the row has none. Raises UserError as `load` does, and if no expression
+    makes a target.
     """
     columns_of = ("question", "answer", "numbers", "target")
     named = [key for key in columns_of if getattr(task, key) is not None]
@@ -38,14 +38,14 @@ def problems(task: Questions, most: int | None = None) -> list[tuple[str, str, i
 
 
 def questions(task: Questions) -> list[str]:
-    """The question of each row of the data set that `task` names."""
+    """Return the question of each row of the data set that `task` names."""
     return [columns.text(row, task.question) for row in load(task, ["question"])]
 
 
 def _answer(task: Questions, row: Mapping[str, Any], number: int) -> str:
     if task.verifier == "countdown":
         numbers, target = row[present(task.numbers)], row[present(task.target)]
-        if not isinstance(numbers, list) or not all(isinstance(one, int) for one in [*numbers, target]):
+        if not isinstance(numbers, list) or not all(isinstance(value, int) for value in [*numbers, target]):
             raise UserError(f"task.numbers: row {number} of {task.name}: expected whole numbers in a list")
         if work := reach(numbers, target):
             return work.expression
@@ -55,21 +55,21 @@ def _answer(task: Questions, row: Mapping[str, Any], number: int) -> str:
 
 
 def require_rows(task: DataSet, available: int, asked: int | None) -> None:
-    """Raise UserError where a data set has fewer rows than the recipe's `problems` asks for."""
+    """Raise UserError if a data set has fewer rows than the recipe's `problems` asks for."""
     if asked is not None and asked > available:
         raise UserError(f"problems: {asked} asked, but {task.name} has {available}")
 
 
 def load(task: DataSet, keys: Sequence[str]) -> Any:
-    """The data set that `task` names; `keys` of `task` name columns of it, as `columns` reads them.
+    """Return the data set that `task` names; `keys` of `task` name columns of it, as `columns` reads them.
 
-    `task.hub` may also be a local folder of the same layout. Raises UserError where it cannot be loaded,
-    is empty, or lacks a column or rows of a slice.
+    `task.hub` may also be a local folder of the same layout. Raises UserError if the data set cannot be
+    loaded, is empty, or lacks a column or rows of a slice.
     """
     data = _of_hub(task) if task.file is None else _of_file(task, Path(task.file))
     wanted = {key: columns.names(getattr(task, key)) for key in keys}
     if any({*named} - {*data.column_names} for named in wanted.values()):
-        data = data.flatten()  # a field of a column is then a column
+        data = data.flatten()  # makes a field of a column a column
     for key, named in wanted.items():
         for column in named:
             if column not in data.column_names:
@@ -91,7 +91,7 @@ def _of_hub(task: DataSet) -> Any:
     for split, *ends in SLICE.findall(present(task.split)):
         available = builder.info.splits[split].num_examples
         asked = max(abs(int(end or 0)) for end in ends)
-        if asked > available:  # `datasets` gives what there is, without a word
+        if asked > available:  # `datasets` would silently return fewer rows
             raise UserError(f"task.split: {task.name}: {asked} rows asked, but {split} has {available}")
     return data
 
@@ -109,7 +109,8 @@ def _local(task: DataSet, failing: str) -> Any:
 def _at_revision(task: DataSet, failing: str) -> Any:
     """Return the builder of the rows at the task's revision, from the cache if the Hub does not answer.
 
-    Raises UserError, which begins with `failing`, where the revision is neither in the cache nor to be had.
+    Raises UserError, which begins with `failing`, if the revision is not in the cache and cannot be
+    downloaded.
     """
     name, revision = present(task.hub), task.revision
     try:
@@ -130,7 +131,7 @@ def _at_revision(task: DataSet, failing: str) -> Any:
 
 
 def _first_cause(error: Exception, wanted: hub_errors.Wanted) -> Exception:
-    """Return the Hub's error behind one of `datasets`, which drops it: by asking the Hub again."""
+    """Return the Hub's error behind an error of `datasets`, which drops it: by asking the Hub again."""
     if hub_errors.is_of_hub(error):
         return error
     try:
@@ -150,8 +151,8 @@ def _of_file(task: DataSet, path: Path) -> Any:
             raise UserError(f"task.file: {path} has changed since this job was planned; start it again")
         if not path.stat().st_size:
             raise UserError(f"task.file: {path} is empty")
-        # the name is part of where `datasets` keeps what it has read: it goes by path and time of change
-        # alone, and would give the rows of another file that had both
+        # The name is part of the place where `datasets` keeps the rows. Without it the place depends on path
+        # and time of change alone, so that another file with both would get these rows.
         return load_dataset(FORMATS[path.suffix], content, data_files=str(path), split="train")
     except (OSError, ValueError, DatasetGenerationError) as error:
         raise UserError(f"task.file: cannot read {path}: {first_line(error.__cause__ or error)}") from error

@@ -1,4 +1,4 @@
-"""Preferences of a data set, which has pairs or ranked lists, of texts or of conversations."""
+"""Preferences of a data set that has pairs or ranked lists, of texts or of conversations."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,15 @@ def of_task(
     validation: float = 0.0,
     problems: int | None = None,
 ) -> list[Preference]:
-    """The preferences of the data set that `task` names: {hub, revision, split, optionally subset} or
-    {file}, and
+    """Return the preferences of the data set that `task` names, by its Hub name or its file.
 
-    * chosen, rejected and optionally prompt: columns of texts or of conversations whose last turn is the
-      response. Without a prompt column the prompt is the turns before that or, for texts as in HH, what
-      chosen and rejected share up to the last "Assistant:". The chosen response has score 1, the other 0.
-    * prompt, and responses: a column of lists of mappings, whose keys `text` and `rank` name (rank 1 is the
+    The keys of `task` are {hub, revision, split, optionally subset} or {file}, and
+
+    - chosen, rejected and optionally prompt: columns of texts, or of conversations that end with the
+      response. Without a prompt column the prompt is the turns before the response or, for texts as in
+      HH, the common beginning of chosen and rejected up to the last "Assistant:". The chosen response has
+      score 1, the other 0; or
+    - prompt, and responses: a column of lists of mappings, whose keys `text` and `rank` name (rank 1 is the
       best). The score is -rank.
 
     `template` is put around the prompt. Spaces at the prompt's end are dropped: tokenised apart from a reply,
@@ -56,32 +58,32 @@ def of_task(
 
 
 def _named(task: Comparisons, keys: Sequence[str]) -> list[str]:
-    """Return those of the keys that the task says."""
+    """Return the keys that the task sets."""
     return [key for key in keys if getattr(task, key) is not None]
 
 
 def answered(task: Comparisons, most: int | None = None) -> list[tuple[str, str]]:
-    """(prompt, best reply) of the first `most` rows of the data set that `task` names, or of all."""
-    given = hub.load(task, _named(task, ("prompt", "chosen", "rejected")))
-    ranked = of_task(task, problems=min(most or len(given), len(given)))
+    """Return (prompt, best reply) of the first `most` rows, or all, of the data set that `task` names."""
+    rows = hub.load(task, _named(task, ("prompt", "chosen", "rejected")))
+    ranked = of_task(task, problems=min(most or len(rows), len(rows)))
     return [(row["question"], row["responses"][row["ranking"][0]]) for row in ranked]
 
 
-def _compared(task: Comparisons, given: Mapping[str, Any], number: int) -> tuple[str, list, list[float]]:
-    """Prompt, responses and scores of row `number`, which is `given`."""
+def _compared(task: Comparisons, row: Mapping[str, Any], number: int) -> tuple[str, list, list[float]]:
+    """Return prompt, responses and scores of a row; `number` is for messages."""
     if task.responses is not None:
-        listed, text, rank = given[task.responses], present(task.text), present(task.rank)
+        listed, text, rank = row[task.responses], present(task.text), present(task.rank)
         for key, column in (("text", text), ("rank", rank)):
             if absent := [reply for reply in listed if column not in reply]:
                 known = nearest(column, [*absent[0]])
                 raise UserError(f"task.{key}: no {column!r} in {task.responses} of row {number}{known}")
         ranks = [reply[rank] for reply in listed]
         scores = [math.nan if rank is None else -float(rank) for rank in ranks]
-        return _asked(present(task.prompt), given), [reply[text] for reply in listed], scores
+        return _asked(present(task.prompt), row), [reply[text] for reply in listed], scores
     chosen, rejected = present(task.chosen), present(task.rejected)
-    pair = [given[chosen], given[rejected]]
+    pair = [row[chosen], row[rejected]]
     if task.prompt is not None:
-        before = _asked(task.prompt, given)
+        before = _asked(task.prompt, row)
     elif isinstance(pair[0], list):
         before = _dialogue(pair[0][:-1]) + ASSISTANT
     else:
@@ -95,27 +97,27 @@ def _compared(task: Comparisons, given: Mapping[str, Any], number: int) -> tuple
     return before, pair, [1.0, 0.0]
 
 
-def _asked(key: str, given: Mapping[str, Any]) -> str:
-    return (_dialogue(given[key]) if key in given else columns.text(given, key)).rstrip(" ")
+def _asked(key: str, row: Mapping[str, Any]) -> str:
+    return (_dialogue(row[key]) if key in row else columns.text(row, key)).rstrip(" ")
 
 
 def _last_turn(text: Any) -> str:
-    """A response: a text as it is, or the last turn of a conversation; "" for none."""
+    """Return a response: a text unchanged, or the last turn of a conversation; "" without turns."""
     return (columns.turns(text)[-1]["content"] if isinstance(text, list) and text else text) or ""
 
 
 def _dialogue(turns: Any) -> str:
-    """A text as it is; a conversation in HH's form, `\\n\\nHuman: …\\n\\nAssistant: …`."""
+    """Return a text unchanged, and a conversation in HH's form, `\\n\\nHuman: …\\n\\nAssistant: …`."""
     if not isinstance(turns, list):
         return turns or ""
     marks = {"assistant": ASSISTANT}
     return "".join(f"{marks.get(turn['role'], HUMAN)} {turn['content']}" for turn in columns.turns(turns))
 
 
-def _shared(one: str, other: str) -> str:
-    """The common beginning of two texts, up to the end of its last "Assistant:"; "" where it has none."""
+def _shared(first: str, other: str) -> str:
+    """Return the common beginning of two texts, up to the end of its last "Assistant:"; "" if it has none."""
     same = next(
-        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+        (i for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), min(len(first), len(other))
     )
-    cut = one.rfind(ASSISTANT, 0, same)
-    return one[: cut + len(ASSISTANT)] if cut >= 0 else ""
+    cut = first.rfind(ASSISTANT, 0, same)
+    return first[: cut + len(ASSISTANT)] if cut >= 0 else ""

@@ -21,20 +21,20 @@ class Preference(TypedDict):
     answer: str
     difficulty: int
     responses: list[str]
-    ranking: list[int]  # indices of responses, best first
-    scores: list[float]  # by the labeller; more is better
+    ranking: list[int]  # numbers of responses, best first
+    scores: list[float]  # the labeller's scores; more is better
     split: str  # one of SPLITS
-    truncated: list[bool]  # of each response: whether it was cut before its end
+    truncated: list[bool]  # for each response: whether it was cut before its end
 
 
 class Pair(TypedDict):
-    """Two responses of a row, of which the labeller prefers `chosen`."""
+    """Two responses of a row; the labeller prefers `chosen`."""
 
     prompt: str
     chosen: str
     rejected: str
-    margin: float  # of their scores
-    row: int  # which one
+    margin: float  # difference of their scores
+    row: int  # number of the row
     chosen_truncated: bool
     rejected_truncated: bool
 
@@ -44,7 +44,7 @@ NEEDED = ("prompt", "question", "answer", "difficulty", "responses", "ranking", 
 COLUMNS = (*NEEDED, "truncated")
 SPLITS = ("train", "validation")
 SKIPPED = ("empty", "nan", "equal", "tie", "rows")
-MANY = 0.10  # share of rows without a pair; above it the prompts learnt from are not those that were meant
+MANY = 0.10  # share of rows without a pair; with more, the learnt prompts are not the intended ones
 
 
 def save(rows: Sequence[Preference], folder: Path) -> None:
@@ -53,9 +53,9 @@ def save(rows: Sequence[Preference], folder: Path) -> None:
 
 
 def load(metrics_json: Path, split: str | None = None) -> list[Preference]:
-    """The rows that an upstream stage has saved, of one split or both; `usable` selects those to learn from.
+    """Return the rows that an upstream stage has saved, of one split or both, usable or not.
 
-    Raises UserError where they are missing or changed, or a row lacks a column or contradicts itself.
+    Raises UserError if they are missing or changed, or if a row lacks a column or contradicts itself.
     """
     rows = files.load(metrics_json, FILE, NEEDED, "preferences")
     for number, row in enumerate(rows, start=1):
@@ -66,34 +66,40 @@ def load(metrics_json: Path, split: str | None = None) -> list[Preference]:
 
 
 def of_split(rows: Sequence[Preference], split: str | None) -> list[Preference]:
-    """The rows of one split, or all."""
+    """Return the rows of one split, or all."""
     if split is not None and split not in SPLITS:
         raise UserError(f'split: no split "{split}"{nearest(split, [*SPLITS])}')
     return [row for row in rows if split in (None, row["split"])]
 
 
 def first(rows: Sequence[Any], problems: int | None) -> list[Any]:
-    """The rows of the first so many prompts, or all. Raises UserError where there are fewer."""
+    """Return the rows of the first `problems` prompts, or all. Raises UserError if there are fewer."""
     if problems is not None and problems > len(rows):
         raise UserError(f"problems: {problems} asked, but there are {len(rows)} prompts to train on")
     return [*rows[:problems]]
 
 
 def split_of_prompt(prompt: str, validation: float) -> str:
-    """The split of a prompt, by its hash: the share `validation` of all prompts is never trained on."""
+    """Return the split of a prompt, by its hash.
+
+    The share `validation` of all prompts is never trained on.
+    """
     return "validation" if text_hash(prompt) < validation * 2**64 else "train"
 
 
 def by_score(scores: Sequence[float]) -> list[int]:
-    """The ranking by `scores`, best first; equal ones keep their order, and those not finite come last."""
+    """Return the ranking by `scores`, best first.
+
+    Equal scores keep their order, and non-finite ones come last.
+    """
     return sorted(range(len(scores)), key=lambda i: -scores[i] if _finite(scores[i]) else math.inf)
 
 
 def usable(rows: Sequence[Preference]) -> tuple[list[Preference], dict[str, int]]:
-    """The rows without what nothing can be learnt from, and counts of what was left out.
+    """Return the rows to learn from, and counts of what was left out.
 
-    `empty` and `nan` count responses left out, for having no text or no finite score; `equal` and `tie` count
-    pairs that `pairs` will leave out, for having the same text or the same score; `rows` counts rows without
+    `empty` and `nan` count responses left out, which have no text or no finite score; `equal` and `tie` count
+    pairs that `pairs` will leave out, which have the same text or the same score; `rows` counts rows without
     a pair.
     """
     kept, counts = [], dict.fromkeys(SKIPPED, 0)
@@ -123,7 +129,7 @@ def usable(rows: Sequence[Preference]) -> tuple[list[Preference], dict[str, int]
 
 
 def checks(rows: Sequence[Preference], counts: Mapping[str, int]) -> list[health.Check]:
-    """Checks of what `usable` returns: an error where nothing is left, a warning where much was left out."""
+    """Return the checks of `usable` rows: an error if nothing is left, a warning if much was left out."""
     total = len(rows) + counts["rows"]
     left_out = (
         f"{counts['empty']} empty responses, {counts['nan']} without a score, {counts['equal']} pairs of "
@@ -139,12 +145,12 @@ def checks(rows: Sequence[Preference], counts: Mapping[str, int]) -> list[health
 
 
 def metrics(counts: Mapping[str, int]) -> dict[str, float]:
-    """The counts of `usable` as metrics: `skipped/empty`, …"""
+    """Return the counts of `usable` as metrics, such as `skipped/empty`."""
     return {f"skipped/{name}": counts[name] for name in SKIPPED}
 
 
 def better_worse(row: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """(better, worse) of all C(K,2) pairs of a row's responses, without equal responses and ties."""
+    """Return (better, worse) of all C(K,2) pairs of a row's responses, without equal responses and ties."""
     texts, scores = row["responses"], row["scores"]
     return [
         (better, worse)
@@ -154,10 +160,10 @@ def better_worse(row: Mapping[str, Any]) -> list[tuple[int, int]]:
 
 
 def pairs(rows: Sequence[Preference], which: str = "all", seed: int = 0) -> list[Pair]:
-    """Pairs of texts to learn from.
+    """Return the pairs of texts to learn from; equal responses and ties make no pair.
 
-    `which`: `all` the pairs of each row, one row after another; its `best_worst`, the pair farthest apart; or
-    `one` drawn at random. Equal responses and ties make no pair.
+    `which` is `all` for the pairs of each row, one row after another; `best_worst` for each row's pair
+    farthest apart; or `one` for a pair of each row drawn at random.
     """
     if which not in (known := ("all", "best_worst", "one")):
         raise UserError(f'pairs: no choice "{which}"{nearest(which, [*known])}')
@@ -191,7 +197,7 @@ def _pairs(row: Preference, number: int) -> list[Pair]:
 
 
 def _contradiction(row: Mapping[str, Any]) -> str | None:
-    """How the columns of a row contradict each other, if they do."""
+    """Return how the columns of a row contradict each other, or None."""
     size = len(row["responses"])
     for name in ("scores", "truncated"):
         if len(row[name]) != size:
@@ -209,7 +215,7 @@ def _contradiction(row: Mapping[str, Any]) -> str | None:
 
 
 def _only(row: Preference, good: Sequence[int]) -> Preference:
-    """The row with no responses but those at `good`."""
+    """Return the row with only the responses at `good`."""
     if len(good) == len(row["responses"]):
         return row
     place = {old: new for new, old in enumerate(good)}

@@ -18,11 +18,11 @@ DataSets = Mapping[str, Questions | Comparisons]  # the name of an evaluation's 
 
 
 def of_task(task: QuestionTask, form: Prompter, problems: int | None, seed: int) -> Any:
-    """A `datasets.Dataset` with the columns prompt, question, answer, difficulty (0 where unknown) and, where
-    prompts begin the answer, prefill; number, if the world's problems have one.
+    """Return a `datasets.Dataset` of problems, put as prompts.
 
-    `problems`: how many distinct ones (default: worlds.PROBLEMS of a world, all rows of a data set). Raises
-    UserError where there are fewer.
+    It has the columns prompt, question, answer, difficulty (0 if unknown); prefill, if prompts begin the
+    answer; and number, if the world's problems have one. `problems` is the number of distinct problems
+    (default: worlds.PROBLEMS for a world, all rows for a data set). Raises UserError if there are fewer.
     """
     if isinstance(task, WorldTask):
         drawn = worlds.sample(task.make_world(), problems or worlds.PROBLEMS, seed, "train")
@@ -35,7 +35,9 @@ def of_task(task: QuestionTask, form: Prompter, problems: int | None, seed: int)
     questions, answers, difficulties = (list(column) for column in zip(*rows, strict=True))
     return Dataset.from_dict(
         {
-            "prompt": [form.put(question, own) for question, own in zip(questions, begun, strict=True)],
+            "prompt": [
+                form.put(question, beginning) for question, beginning in zip(questions, begun, strict=True)
+            ],
             "question": questions,
             "answer": answers,
             "difficulty": difficulties,
@@ -48,24 +50,26 @@ def of_task(task: QuestionTask, form: Prompter, problems: int | None, seed: int)
 def of_part(
     part: Asked, form: Prompter, tokenizer: Any, seed: int, evaluated: DataSets, longest: int | None
 ) -> tuple[Any, list[health.Check], int | None]:
-    """The problems of a stage, or of a domain of it, that may be asked, put by `form`; and what was left out.
+    """Return the problems of a stage or of its domain, put by `form`, and what was left out.
 
-    Left out is what stands in the data sets `evaluated`, which a check counts, and what has more tokens than
-    `longest`, whose number is the third (None: there is no longest). Raises UserError where none is
-    left.
+    Left out are problems in the data sets `evaluated`, which a check counts, and prompts of more than
+    `longest` tokens, whose number is the third value (None if `longest` is None). Raises UserError if no
+    problem is left.
     """
-    given = of_task(part.questions, form, part.problems, seed)
-    good, found = clean(given, evaluated) if evaluated and isinstance(part.task, DataSet) else (given, [])
+    problems = of_task(part.questions, form, part.problems, seed)
+    good, clean_checks = (
+        clean(problems, evaluated) if evaluated and isinstance(part.task, DataSet) else (problems, [])
+    )
     if longest is None:
-        return good, found, None
+        return good, clean_checks, None
     short, _ = fitting(good, tokenizer, longest)
-    return short, found, len(good) - len(short)
+    return short, clean_checks, len(good) - len(short)
 
 
 def clean(problems: Any, evaluated: DataSets) -> tuple[Any, list[health.Check]]:
-    """The problems that stand in no evaluation's data set, name -> task; and a check that says how many do.
+    """Return the problems in no evaluation's data set (name -> task), and a check that counts the others.
 
-    Raises UserError where none is left.
+    Raises UserError if none is left.
     """
     bad = {*contaminated(problems["question"][:], asked(evaluated))}
     if len(bad) == len(problems):
@@ -75,26 +79,26 @@ def clean(problems: Any, evaluated: DataSets) -> tuple[Any, list[health.Check]]:
 
 
 def asked(evaluated: DataSets) -> list[str]:
-    """The questions of the evaluations' data sets, name -> task."""
-    found: list[str] = []
+    """Return the questions of the evaluations' data sets, name -> task."""
+    questions: list[str] = []
     for task in evaluated.values():
         if isinstance(task, Comparisons):
-            found += [question for question, _ in hub_preferences.answered(task)]
+            questions += [question for question, _ in hub_preferences.answered(task)]
         else:
-            found += hub.questions(task)
-    return found
+            questions += hub.questions(task)
+    return questions
 
 
-def left_out(bad: int, given: int, evaluated: DataSets) -> health.Check:
-    """The check that tells how many of the prompts given were contaminated; it never fails."""
-    what = f"{bad} of {given} prompts share {SIZE} words in a row with {', '.join(evaluated)}: left out"
-    return health.check("contaminated", True, bad, given, what)
+def left_out(bad: int, prompts: int, evaluated: DataSets) -> health.Check:
+    """Return the check that says how many of the prompts were contaminated; it never fails."""
+    what = f"{bad} of {prompts} prompts share {SIZE} words in a row with {', '.join(evaluated)}: left out"
+    return health.check("contaminated", True, bad, prompts, what)
 
 
 def fitting(problems: Any, tokenizer: Any, longest: int | None) -> tuple[Any, int]:
-    """The problems whose prompt has at most `longest` tokens, or all; and the length of the longest kept.
+    """Return the problems whose prompt has at most `longest` tokens, or all.
 
-    Raises UserError where none is left.
+    And the length of the longest kept. Raises UserError if none is left.
     """
     lengths = [len(ids) for ids in prompt_ids(problems["prompt"][:], tokenizer)]
     limit = longest or max(lengths)

@@ -7,13 +7,12 @@ from encore.errors import UserError
 
 
 def replay_order(available: int, args: Any, every: int, share: float, seed: int) -> list[int]:
-    """`replay` for a GRPOConfig: iterations of `every` optimizer steps, enough of them for `max_steps`.
+    """Return `replay` for a GRPOConfig: iterations of `every` optimizer steps, as many as `max_steps` need.
 
-    Raises UserError unless an iteration is a number of complete rollouts, and where there are too few
-    prompts.
+    Raises UserError unless an iteration is a number of complete rollouts, and if there are too few prompts.
     """
     rollout = args.generation_batch_size // args.num_generations  # prompts
-    updates = args.steps_per_generation * args.num_iterations  # of a rollout, x gradient_accumulation_steps
+    updates = args.steps_per_generation * args.num_iterations  # x gradient_accumulation_steps
     rollouts, rest = divmod(every * args.gradient_accumulation_steps, updates)
     if rest:
         raise UserError(
@@ -24,11 +23,11 @@ def replay_order(available: int, args: Any, every: int, share: float, seed: int)
 
 
 def replay(available: int, size: int, iterations: int, share: float, seed: int) -> list[int]:
-    """Indices of `available` prompts in the order of training, `size` of them in each iteration.
+    """Return the numbers of prompts, below `available`, in the order of training, `size` in each iteration.
 
-    From the second iteration on, the `share` of its prompts (rounded) is drawn without replacement from those
-    of all earlier iterations, and the others are new. In DeepSeekMath the replay trains the reward model.
-    Raises UserError where there are not enough new ones.
+    From the second iteration on, the `share` of its prompts (rounded) is drawn without replacement from the
+    prompts of all earlier iterations, and the others are new. In DeepSeekMath the replay trains the reward
+    model. Raises UserError if there are not enough new prompts.
     """
     old = round(share * size)
     needed = iterations * size - (iterations - 1) * old

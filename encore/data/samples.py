@@ -19,10 +19,10 @@ class Sample(TypedDict):
     answer: str
     difficulty: int
     completions: list[str]
-    tokens: list[int]  # of each completion, the end-of-sequence token included
-    truncated: list[bool]  # of each: whether it was cut before its end-of-sequence token
-    prefill: NotRequired[str]  # what the prompt has begun of the completions
-    number: NotRequired[int]  # by which the world finds the problem again
+    tokens: list[int]  # for each completion, the end-of-sequence token included
+    truncated: list[bool]  # for each completion: whether it was cut before its end-of-sequence token
+    prefill: NotRequired[str]  # beginning of the completions, at the end of the prompt
+    number: NotRequired[int]  # the number by which the world finds the problem again
 
 
 FILE = "samples.jsonl"
@@ -31,17 +31,19 @@ COLUMNS = ("prompt", "question", "answer", "difficulty", *DRAWN)
 
 
 def save(rows: Sequence[Sample], folder: Path) -> None:
-    """Write the COLUMNS of `rows`, and prefill and number if they have it, to `folder`/samples.jsonl, either
-    completely or not at all."""
+    """Write the COLUMNS of `rows` to `folder`/samples.jsonl, either completely or not at all.
+
+    The columns prefill and number are written if the rows have them.
+    """
     further = [name for name in (PREFILL, NUMBER) if rows and name in rows[0]]
     files.save(rows, (*COLUMNS, *further), folder, FILE)
 
 
 def load(metrics_json: Path) -> list[Sample]:
-    """The rows that an upstream stage has saved.
+    """Return the rows that an upstream stage has saved.
 
-    Raises UserError where they are missing or changed, where the stage has made something else, and where a
-    row lacks a column or its `completions`, `tokens` and `truncated` differ in length.
+    Raises UserError if they are missing or changed, if the stage has made something else, or if a row lacks a
+    column or its `completions`, `tokens` and `truncated` differ in length.
     """
     rows = files.load(metrics_json, FILE, COLUMNS, "samples")
     for number, row in enumerate(rows, start=1):
@@ -54,14 +56,14 @@ def load(metrics_json: Path) -> list[Sample]:
 
 
 def problem(row: Mapping[str, Any]) -> Problem:
-    """The problem of a row: of samples, or of an evaluation's rows."""
+    """Return the problem of a row, which belongs to samples or to an evaluation."""
     return Problem(
         row["question"], row["answer"], row["difficulty"], row.get(PREFILL, ""), row.get(NUMBER, 0)
     )
 
 
 def of_preferences(rows: Sequence[Preference]) -> list[Sample]:
-    """The responses of preferences as samples, to be labelled once more; `tokens` are then characters."""
+    """Return the responses of preferences as samples, to be labelled anew; `tokens` are then characters."""
     return [
         {
             "prompt": row["prompt"],
@@ -77,7 +79,7 @@ def of_preferences(rows: Sequence[Preference]) -> list[Sample]:
 
 
 def grouped(problems: Sequence[Mapping[str, Any]], completions: Sequence[Any]) -> list[Sample]:
-    """Samples from `problems` and their completions, which follow one another, as many for each problem."""
+    """Return samples from `problems` and their completions, the same number for each problem in turn."""
     size = len(completions) // len(problems)
     rows: list[Sample] = []
     for number, problem in enumerate(problems):

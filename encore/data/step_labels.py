@@ -1,4 +1,4 @@
-"""Step labels: how right each step of some solutions is, as a stage or a data set has labelled them."""
+"""Step labels: how right each step of some solutions is, as labelled by a stage or a data set."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ Labelled = list[tuple[int, float]]
 
 
 class Solved(Sample):
-    """Samples, and the labels of each completion; its last step ends with it."""
+    """Samples, with the labels of each completion's steps; the last step ends with the completion."""
 
     steps: list[Labelled]
 
@@ -32,18 +32,19 @@ def save(rows: Sequence[Solved], folder: Path) -> None:
 
 
 def load(metrics_json: Path) -> list[Solved]:
-    """The rows that an upstream stage has saved. Raises UserError as `rows.load` does."""
+    """Return the rows that an upstream stage has saved. Raises UserError as `rows.load` does."""
     return cast(list[Solved], files.load(metrics_json, FILE, (*COLUMNS, "steps"), "step labels"))
 
 
 def of_task(task: LabelledSteps, template: str, problems: int | None = None) -> list[Solved]:
-    """The first `problems` rows, or all, of a data set of TRL's type "stepwise supervision".
+    """Return the first `problems` rows, or all, of a data set of TRL's type "stepwise supervision".
 
-    `task`: {hub, revision, split, optionally subset} or {file}, and the names of three columns: `prompt`, a
-    text; `completion`, a list of steps; `labels`, as many of true and false, or of numbers from 0 to 1, as
-    trl-lib/prm800k and trl-lib/math_shepherd have them. Steps are joined by newlines. A solution whose last
-    label is wrong goes no further (PRM800K, Lightman et al. 2023, §2.4), so it has no end of sequence. Raises
-    UserError for a column that is missing and for labels that are not those of the steps.
+    The keys of `task` are {hub, revision, split, optionally subset} or {file}, and the names of three
+    columns: `prompt`, a text; `completion`, a list of steps; `labels`, a list of equal length with true and
+    false, or numbers from 0 to 1, as in trl-lib/prm800k and trl-lib/math_shepherd. Steps are joined by
+    newlines. A solution whose last label is wrong goes no further (PRM800K, Lightman et al. 2023, §2.4), so
+    it has no end of sequence. Raises UserError for a column that is missing and for labels that do not match
+    the steps.
     """
     keys = ("prompt", "completion", "labels")
     data = hub.load(task, keys)

@@ -6,48 +6,50 @@ Prompt and reply are tokenised apart, as when a reply is sampled: no token may s
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-Row = Mapping[str, Any]  # a Preference, or what has its columns prompt, responses and truncated
+Row = Mapping[str, Any]  # a Preference, or a row with its columns prompt, responses and truncated
 OneRow = TypeVar("OneRow", bound=Row)
-Sequences = list[list[int]]  # of a row: token ids of prompt and response, one a response
+Sequences = list[list[int]]  # for each response of a row: token ids of prompt and response
 
 
 def prompt_ids(texts: Sequence[str], tokenizer: Any) -> list[list[int]]:
-    """Token ids of prompts, the same for training, sampling, evaluation, reward models and vLLM.
+    """Return token ids of prompts, the same for training, sampling, evaluation, reward models and vLLM.
 
-    With what the tokenizer puts before every text (BOS, of a Llama), once: a prompt that a chat template has
-    written begins with it. Never with an end of sequence after it, which some tokenizers add.
+    What the tokenizer puts before every text (a Llama's BOS) occurs once, although a prompt that a chat
+    template has written begins with it. The end of sequence that some tokenizers add is left out.
     """
     if not texts:
         return []
     begin = _beginning(tokenizer)
     ids = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
-    return [[*([] if one[: len(begin)] == begin else begin), *one] for one in ids]
+    return [[*([] if row[: len(begin)] == begin else begin), *row] for row in ids]
 
 
 def following_ids(texts: Sequence[str], tokenizer: Any) -> list[list[int]]:
-    """Token ids of what stands behind a reply and its end of sequence: nothing is put before it."""
+    """Return token ids of text that follows a reply and its end of sequence: nothing is put before it."""
     if not texts:
         return []
     ids = tokenizer([tokenizer.eos_token + text for text in texts], add_special_tokens=False)["input_ids"]
-    return [one[1:] for one in ids]
+    return [row[1:] for row in ids]
 
 
 def _beginning(tokenizer: Any) -> list[int]:
-    """What the tokenizer puts before every text."""
+    """Return the ids that the tokenizer puts before every text."""
     alone = list(tokenizer("")["input_ids"])
     return alone[:-1] if len(alone) > 1 and alone[-1] == tokenizer.eos_token_id else alone
 
 
 def end_ids(generation: Any, tokenizer: Any) -> list[int]:
-    """The tokens that end a completion, ascending: those of a model's generation config, where chat models
-    have several, and the tokenizer's own."""
+    """Return the tokens that end a completion, ascending.
+
+    They are the ends in a model's generation config, where chat models have several, and the tokenizer's own.
+    """
     ends = getattr(generation, "eos_token_id", None)
     listed = ends if isinstance(ends, list) else [ends]
     return sorted({end for end in (*listed, tokenizer.eos_token_id) if end is not None})
 
 
 def reply_ids(texts: Sequence[str], truncated: Sequence[bool], tokenizer: Any) -> list[list[int]]:
-    """Token ids of replies without their prompts; with the end of sequence unless a reply is `truncated`."""
+    """Return token ids of replies without their prompts, with the end of sequence unless `truncated`."""
     if not texts:
         return []
     ids = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
@@ -56,7 +58,7 @@ def reply_ids(texts: Sequence[str], truncated: Sequence[bool], tokenizer: Any) -
 
 
 def tokenised(rows: Sequence[Row], tokenizer: Any) -> list[Sequences]:
-    """Prompt and response together, of each response of each row."""
+    """Return the token ids of prompt and response together, for each response of each row."""
     if not rows:
         return []
     prompts = prompt_ids([row["prompt"] for row in rows], tokenizer)
@@ -72,6 +74,6 @@ def tokenised(rows: Sequence[Row], tokenizer: Any) -> list[Sequences]:
 def fitting(
     rows: Sequence[OneRow], sequences: Sequence[Sequences], limit: int | None
 ) -> tuple[list[OneRow], list[Sequences]]:
-    """The rows whose sequences all have at most `limit` tokens, and these sequences."""
-    good = [i for i, one in enumerate(sequences) if limit is None or max(map(len, one)) <= limit]
+    """Return the rows whose sequences all have at most `limit` tokens, and these sequences."""
+    good = [i for i, row in enumerate(sequences) if limit is None or max(map(len, row)) <= limit]
     return [rows[i] for i in good], [sequences[i] for i in good]

@@ -1,4 +1,4 @@
-"""The forecast of what a run will take: planned in seconds, or tried on the machine of the run.
+"""The forecast of a run's cost: planned in seconds, or tried on the machine of the run.
 
     python -m encore.forecast plan recipe=dapo scale=paper
     python -m encore.forecast plan recipe=dapo scale=paper gpus=8xH100 price=2.5 mfu=0.4 length=0.2
@@ -6,9 +6,9 @@
 
 `plan` needs no GPU and no download. It prints memory by part, tokens, operations, hours, disk and money of
 every stage and evaluation, and writes them to results/<recipe>/<scale>/plan.json. `gpus` is a kind of GPU,
-and by a number how many there are; without it the GPU is the one that the recipe's line on its cost names.
-The other keys are assumptions (encore/forecast/hardware.py). Exit status: 1 if a job does not fit, 2 after a
-mistake in the command. For `preflight` see encore/forecast/preflight.py.
+optionally with their number; without it the GPU is the one in the recipe's line on its cost. The other keys
+are assumptions (encore/forecast/hardware.py). Exit status: 1 if a job does not fit, 2 after a mistake in the
+command. For `preflight` see encore/forecast/preflight.py.
 """
 
 import sys
@@ -29,25 +29,25 @@ OUT = Path("results")
 
 def _given(words: list[str]) -> dict[str, Any]:
     """Return key -> value of the words key=value. Raises UserError for another word."""
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
             raise UserError(f'"{word}": expected key=value, such as recipe=dapo')
         try:
-            given[key] = yaml.safe_load(value)
+            options[key] = yaml.safe_load(value)
         except yaml.YAMLError as error:
             raise UserError(f"{key}: cannot be read: {value}") from error
-    return given
+    return options
 
 
 def planned(words: list[str]) -> int:
     """Print a plan and write it; return the exit status."""
     try:
-        given = _given(words)
-        own = own_file(given)
-        named = {"recipe": own.stem} if own else {}
-        made = plan.make(Graph(load_all(own=own)), given | named)
+        options = _given(words)
+        user_file = own_file(options)
+        named = {"recipe": user_file.stem} if user_file else {}
+        made = plan.make(Graph(load_all(user_file=user_file)), options | named)
         out = OUT / made.recipe / made.scale / "plan.json"
         out.parent.mkdir(parents=True, exist_ok=True)
         files.write(out, table.as_json(made))

@@ -15,25 +15,28 @@ from encore.models.experts import idle, routed
 from encore.recipe.base import present
 from encore.recipe.shape import Shape
 
-VOCABULARY = 64  # tokens of a world's alphabet, about
+VOCABULARY = 64  # tokens of a world's alphabet, approximately
 
 
 def architecture(model: Model, place: Path | None) -> Architecture:
-    """Return what a model has; `place`: its config.json, or None if the recipe says its shape."""
+    """Return the architecture of a model.
+
+    `place` is its config.json, or None if the recipe gives its shape.
+    """
     return _count(_configuration(model, place), _named(model)[1] or "from nothing")
 
 
 def saved_a_token(model: Model, place: Path | None, half: bool) -> float:
     """Return the bytes that one layer keeps of one token for its backward pass, without checkpointing.
 
-    Found out by running one layer and two on tensors without data; where a token visits some of the experts
-    alone, whose number of tokens only data would tell, by adding up what a layer has.
+    They are measured by running one layer and two layers on tensors without data. If a token visits only some
+    of the experts, whose number of tokens depends on data, they are added up from the layer's sizes.
     """
     config = copy.deepcopy(_configuration(model, place).get_text_config())
     if routed(config)[0] > 1:
-        own = _count(config, "")
-        copies = 2 * own.hidden * own.visited  # of a token, to its experts and back
-        numbers = 10 * own.hidden + 4 * own.attention + 4 * own.inner + copies
+        sizes = _count(config, "")
+        copies = 2 * sizes.hidden * sizes.visited  # of a token, to its experts and back
+        numbers = 10 * sizes.hidden + 4 * sizes.attention + 4 * sizes.inner + copies
         return numbers * (2 if half else 4)
     short, long = 128, 256
 
@@ -43,8 +46,8 @@ def saved_a_token(model: Model, place: Path | None, half: bool) -> float:
             config.layer_types = config.layer_types[:1] * layers
         return _kept_for_backward(config, tokens, half)
 
-    one, two = (kept(layers, long) - kept(layers, short) for layers in (1, 2))
-    return (two - one) / (long - short)
+    first, two = (kept(layers, long) - kept(layers, short) for layers in (1, 2))
+    return (two - first) / (long - short)
 
 
 def _kept_for_backward(config: Any, tokens: int, half: bool) -> int:
@@ -128,7 +131,7 @@ def _head_size(text: Any) -> int:
 
 
 def _cached(text: Any) -> int:
-    """Return the numbers of a token that a server keeps: of latent attention the latent alone."""
+    """Return the numbers of a token that a server caches; with latent attention only the latent."""
     if getattr(text, "kv_lora_rank", None):
         return text.kv_lora_rank + text.qk_rope_head_dim
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
@@ -136,7 +139,7 @@ def _cached(text: Any) -> int:
 
 
 def _inner(text: Any, visited: int) -> int:
-    own = getattr(text, "moe_intermediate_size", None)
-    if own:
-        return own * (visited + (getattr(text, "n_shared_experts", None) or 0))
+    size = getattr(text, "moe_intermediate_size", None)
+    if size:
+        return size * (visited + (getattr(text, "n_shared_experts", None) or 0))
     return getattr(text, "intermediate_size", None) or getattr(text, "n_inner", None) or 4 * text.hidden_size

@@ -1,4 +1,4 @@
-"""What a preflight finds: checks, hours and disk; as a table, as JSON, and whether the run may start."""
+"""The findings of a preflight: checks, hours and disk; as a table, as JSON, and whether the run may start."""
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,10 +11,10 @@ from encore.runtime import health
 
 WIDTH = 100
 OK, WARN, FAIL = "ok", "warn", "FAIL"
-# checks of a stage about how its training went, of which two steps say nothing
+# checks of a stage's training; after two steps they say nothing
 OF_TRAINING = {"loss", "zero_variance", "underfull", "entropy", "accuracy", "reward", "rewards", "chance"}
 OF_TRAINING |= {"explained_variance", "chosen_logp", "covered", "distinct", "held_out", "ties"}
-# of which a policy of two steps says little
+# checks that say little of a policy after two steps
 OF_POLICY = ("truncation", "skipped", "pairs")
 # check -> what to do
 HELP = {
@@ -38,17 +38,17 @@ class Finding:
 
 @dataclass
 class Cost:
-    """What a stage or an evaluation takes of a run; times are of one seed."""
+    """The cost of a stage or an evaluation in a run; times are of one seed."""
 
     stage: str
-    runs: int  # seeds that have it
+    runs: int  # number of seeds that have it
     gpus: int = 0
     steps: int = 0
     step_s: float = 0.0
     hours: float = 0.0
     hours_at_most: float | None = None  # if all rows were as long as the longest
     product_mib: float = 0.0
-    state_mib: float = 0.0  # of a checkpoint to resume from
+    state_mib: float = 0.0  # size of a checkpoint to resume from
 
 
 def of_health(stage: str, check: health.Check, stand_in: bool) -> Finding | None:
@@ -65,7 +65,10 @@ def of_health(stage: str, check: health.Check, stand_in: bool) -> Finding | None
 
 
 def of_disk(costs: Iterable[Cost], free_mib: float) -> Finding:
-    """Whether there is room for all products and two of the largest state: one is kept as one is written."""
+    """Return whether the disk has room for all products and two of the largest state.
+
+    Two, because the old state is kept while the new one is written.
+    """
     needed = disk_mib(costs)
     message = f"{_size(needed)} for what the run keeps and its largest checkpoint, {_size(free_mib)} are free"
     if needed <= free_mib:
@@ -74,7 +77,7 @@ def of_disk(costs: Iterable[Cost], free_mib: float) -> Finding:
 
 
 def disk_mib(costs: Iterable[Cost]) -> float:
-    """Return the disk of all seeds, without completions, of which a stage keeps 256 MiB or little more."""
+    """Return the disk of all seeds, without completions, of which a stage keeps little more than 256 MiB."""
     costs = list(costs)
     kept = sum(cost.runs * cost.product_mib for cost in costs)
     return kept + 2 * max((cost.state_mib for cost in costs), default=0.0)
@@ -95,7 +98,7 @@ def hours(costs: Iterable[Cost]) -> dict[str, float]:
 
 
 def failed(findings: Iterable[Finding]) -> bool:
-    return any(one.status == FAIL for one in findings)
+    return any(finding.status == FAIL for finding in findings)
 
 
 def record(about: Mapping[str, Any], findings: Sequence[Finding], costs: Sequence[Cost]) -> dict[str, Any]:
@@ -103,8 +106,8 @@ def record(about: Mapping[str, Any], findings: Sequence[Finding], costs: Sequenc
     return {
         **about,
         "ok": not failed(findings),
-        "checks": [vars(one) for one in findings],
-        "costs": [vars(one) for one in costs],
+        "checks": [vars(item) for item in findings],
+        "costs": [vars(item) for item in costs],
         "total": {**hours(costs), "disk_mib": disk_mib(costs)},
     }
 
@@ -113,10 +116,10 @@ def text(findings: Sequence[Finding], costs: Sequence[Cost]) -> str:
     """Return the tables, at most WIDTH columns wide."""
     wide = [max(len(cell) for cell in column) for column in zip(*_cells(findings), strict=True)]
     lines = []
-    for (stage, check, status), one in zip(_cells(findings)[1:], findings, strict=True):
+    for (stage, check, status), finding in zip(_cells(findings)[1:], findings, strict=True):
         start = f"{stage:{wide[0]}}  {check:{wide[1]}}  {status:{wide[2]}}  "
         lines += textwrap.wrap(
-            " ".join(one.message.split()),
+            " ".join(finding.message.split()),
             WIDTH,
             initial_indent=start,
             subsequent_indent=" " * len(start),
@@ -126,7 +129,7 @@ def text(findings: Sequence[Finding], costs: Sequence[Cost]) -> str:
 
 
 def _cells(findings: Sequence[Finding]) -> list[tuple[str, str, str]]:
-    rows = [(_cut(one.stage), _cut(one.check), one.status) for one in findings]
+    rows = [(_cut(finding.stage), _cut(finding.check), finding.status) for finding in findings]
     return [("", "", ""), *rows]
 
 

@@ -1,8 +1,8 @@
-"""GPUs by name, and what is assumed of how well they are used; each assumption can be changed by its name.
+"""GPUs by name, and assumptions on how well they are used; each assumption can be changed by its name.
 
-Memory, dense bfloat16 operations and bandwidth are those of the makers' data sheets; the links are what
-collectives reach of them. What a plan is worth stands in results/published/plan_checks.csv; of all numbers
-here `mfu` alone was moved, once, after a look at that table: 0.30 had been too fast for most of its rows.
+Memory, dense bfloat16 operations and bandwidth come from the makers' data sheets; the links are what
+collectives reach of them. results/published/plan_checks.csv compares plans with runs. Of all numbers here
+only `mfu` was changed, once, after a look at that table: 0.30 had been too optimistic for most of its rows.
 """
 
 import re
@@ -14,16 +14,16 @@ from encore.errors import UserError, nearest
 
 GIB = 2**30
 TERA = 1e12
-NODE = 8  # GPUs of one machine
+NODE = 8  # GPUs in one machine
 
 
 @dataclass(frozen=True)
 class GPU:
     name: str
     memory: float  # bytes
-    flops: float  # dense bfloat16 operations a second, of the data sheet
+    flops: float  # dense bfloat16 operations a second, by the data sheet
     bandwidth: float  # bytes a second, of its memory
-    link: float  # bytes a second that one GPU reaches with those of its node: NVLink, or PCIe
+    link: float  # bytes a second that one GPU exchanges with the others of its machine: NVLink, or PCIe
 
 
 def _gpu(name: str, gib: float, teraflops: float, terabytes: float, link: float) -> GPU:
@@ -51,44 +51,45 @@ GPUS = {
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What a plan takes for granted; the fields are keys of the command line."""
+    """The assumptions of a plan; the fields are keys of the command line."""
 
-    mfu: float = 0.25  # of the operations that are made, recomputation included: training and scoring
-    moe: float = 0.5  # of `mfu`, where a token visits some of the experts alone
+    mfu: float = 0.25  # share of the GPU's operations that training and scoring reach, recomputation included
+    moe: float = 0.5  # share of `mfu` that is reached if a token visits only some of the experts
     rate: float | None = None  # tokens generated a second by one GPU; None: from memory bandwidth, as below
     mbu: float = 0.60  # share of the memory bandwidth that decoding reaches
-    prefill: float = 0.40  # of the operations of reading prompts
-    length: float = 0.30  # mean length of a completion, of its cap
-    prompt: int = 256  # tokens of a prompt in the mean
-    document: float = (
-        0.50  # mean length of a demonstration or of a pair's reply, of the longest that is taken
-    )
-    rows: int = 50_000  # of a data set of which nothing else says how many it has
+    prefill: float = 0.40  # share of the operations that reading prompts reaches
+    length: float = 0.30  # mean length of a completion, as a share of its cap
+    prompt: int = 256  # mean tokens of a prompt
+    document: float = 0.50  # mean length of a demonstration or of a pair's reply, as a share of the longest
+    rows: int = 50_000  # rows of a data set whose size is not known
     rounds: float = 2.0  # rollouts that dynamic sampling draws for one that it keeps
-    price: float | None = None  # of a GPU for an hour
+    price: float | None = None  # price of a GPU for an hour
     between_nodes: float = 40e9  # bytes a second and GPU
 
 
-USABLE = 0.92  # of a GPU's memory; the rest is CUDA's own, NCCL's, and what the allocator cannot join
+USABLE = 0.92  # usable share of a GPU's memory; the rest is for CUDA, NCCL and fragmentation
 
 
-def change(assumed: Assumptions, given: Mapping[str, Any]) -> Assumptions:
-    """`assumed` with the fields that `given` names. Raises UserError for what is no number above 0."""
-    for name, value in given.items():
+def change(assumed: Assumptions, changes: Mapping[str, Any]) -> Assumptions:
+    """Return `assumed` with the fields in `changes`.
+
+    Raises UserError for a value that is not a number above 0.
+    """
+    for name, value in changes.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             raise UserError(f"{name}: expected a number above 0, got {value}")
         if name in ("mfu", "moe", "mbu", "prefill", "length", "document") and value > 1:
             raise UserError(f"{name}: a share, expected at most 1, got {value}")
-    return replace(assumed, **given)
+    return replace(assumed, **changes)
 
 
 def machine(text: str) -> tuple[int | None, GPU]:
-    """(how many, which) of "8xH100", or of "H100", which says no number.
+    """Return (number, GPU) from "8xH100", or (None, GPU) from "H100".
 
-    Raises UserError, with the nearest name that is known.
+    Raises UserError with the nearest known name.
     """
-    found = re.fullmatch(r"(?:(\d+)x)?(.+)", str(text).strip(), re.IGNORECASE)
-    number, name = (found[1], found[2]) if found else (None, str(text))
+    match = re.fullmatch(r"(?:(\d+)x)?(.+)", str(text).strip(), re.IGNORECASE)
+    number, name = (match[1], match[2]) if match else (None, str(text))
     by_case = {known.lower(): gpu for known, gpu in GPUS.items()}
     if name.lower() not in by_case or number == "0":
         raise UserError(f'gpus: no GPU "{text}", expected such as 8xH100{nearest(name, list(GPUS))}')
@@ -97,5 +98,5 @@ def machine(text: str) -> tuple[int | None, GPU]:
 
 def named_in(text: str) -> GPU | None:
     """Return the first GPU that a recipe's line on its cost names; None if it names none."""
-    found = re.search(rf"\b({'|'.join(sorted(map(re.escape, GPUS), key=len, reverse=True))})\b", text)
-    return GPUS[found[1]] if found else None
+    match = re.search(rf"\b({'|'.join(sorted(map(re.escape, GPUS), key=len, reverse=True))})\b", text)
+    return GPUS[match[1]] if match else None

@@ -1,9 +1,9 @@
-"""What is left of a run, in one line on stderr, while its first job already runs.
+"""The rest of a run, in one line on stderr, while its first job already runs.
 
     python -m encore.forecast.left [mine.yaml] < nodes.json
 
-On stdin: the nodes to be made, as a JSON list of [recipe, scale, arm, seed, name, kind]; what was asked
-for stands last. mine.yaml: a recipe that is not in recipes/.
+stdin has the nodes to be made, as a JSON list of [recipe, scale, arm, seed, name, kind]; the requested ones
+are last. mine.yaml is a recipe that is not in recipes/.
 """
 
 import json
@@ -37,9 +37,9 @@ def planned(graph: Graph, nodes: Sequence[Node]) -> Plan:
 
 
 def line(made: Plan, free: float) -> str:
-    """`planned: 31 jobs, 35 minutes one after another, 0.02 GB on disk`, and what does not fit.
+    """Return `planned: 31 jobs, 35 minutes one after another, 0.02 GB on disk`, and what does not fit.
 
-    `free`: bytes that the disk has left.
+    `free` is the free space of the disk in bytes.
     """
     count = sum(len(row.nodes) for row in made.rows)
     jobs = f"{count} job{'s' if count > 1 else ''}"
@@ -58,7 +58,7 @@ def line(made: Plan, free: float) -> str:
 
 
 def _seconds(made: Plan) -> dict[str, float]:
-    """Return message of each job, as the workflow has it -> the seconds that it is planned to take."""
+    """Return the message of each job, as the workflow has it -> its planned seconds."""
     return {
         f"{DOES[node.kind]} {node.recipe}/{node.scale}/{node.arm}/seed{node.seed}/{node.name}": (
             row.estimate.hours * 3600
@@ -79,14 +79,14 @@ def main() -> int:
         end_with(os.getppid())
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
     os.nice(10)  # the run's first job goes first
-    own = Path(sys.argv[1]) if sys.argv[1:] else None
+    user_file = Path(sys.argv[1]) if sys.argv[1:] else None
     nodes = [Node(*fields) for fields in json.load(sys.stdin)]
     try:
-        made = planned(Graph(load_sound(own=own)[0]), nodes)
+        made = planned(Graph(load_sound(user_file=user_file)[0]), nodes)
         PLANNED.parent.mkdir(exist_ok=True)
         files.write_json(PLANNED, _seconds(made))
         print(line(made, shutil.disk_usage(".").free), file=sys.stderr)
-    except UserError as error:  # the job that it concerns says so too
+    except UserError as error:  # the job that it concerns reports it too
         print(f"not planned: {error}", file=sys.stderr)
     return 0
 

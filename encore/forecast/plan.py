@@ -16,7 +16,7 @@ from encore.recipe.machine import GgufModel, HubModel, WheelModel
 from encore.recipe.recipe import Recipe
 
 KEYS = ("recipe", "scale", "seeds", "gpus")
-DEFAULT = "H100"  # where neither the command line nor the recipe's line on its cost names a GPU
+DEFAULT = "H100"  # the GPU if neither the command line nor the recipe's line on its cost names one
 HOUR = 3600.0
 # operations a second of a job without a GPU, on one thread of a server's processor: of models of a tenth of a
 # million parameters, and of models from REAL parameters on, whose matrices keep the processor busy
@@ -27,16 +27,16 @@ SYNC = 10e9  # bytes a second at which new weights reach an engine
 
 @dataclass(frozen=True)
 class Estimate:
-    """Return what a job takes; nothing if the job computes nothing."""
+    """The cost of a job; nothing if the job computes nothing."""
 
     job: Job
     memory: Memory = field(default_factory=Memory)
     generated: float = 0.0  # tokens
-    trained: float = 0.0  # tokens, each as often as it is learnt from
+    trained: float = 0.0  # tokens, counted as often as they are learnt from
     flops: float = 0.0
     hours: float = 0.0
-    rate: float = 0.0  # tokens generated a second by a GPU; 0: none
-    lacks: tuple[str, ...] = ()  # why it cannot run so; nothing: it can
+    rate: float = 0.0  # tokens that a GPU generates in a second; 0 without generation
+    lacks: tuple[str, ...] = ()  # reasons why the job cannot run like this; () if it can
     warnings: tuple[str, ...] = ()
 
     @property
@@ -49,7 +49,7 @@ class Estimate:
 
 
 def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
-    """Return the estimate of one job; `gpu` is of no account if the job has none."""
+    """Return the estimate of one job; `gpu` does not matter if the job has none."""
     if job.policy is None:
         return Estimate(job)
     policy = of_model(job.policy)
@@ -84,14 +84,16 @@ def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
 
 
 def _warnings(job: Job) -> tuple[str, ...]:
-    """Return what a reader should know of a job that may fit all the same."""
-    found = list(job.unknown)
+    """Return warnings for the reader of a job that may fit all the same."""
+    unknown = list(job.unknown)
     if job.all_gpus > NODE:
-        found.append(f"{job.all_gpus} GPUs are {-(-job.all_gpus // NODE)} nodes of {NODE}")
+        unknown.append(f"{job.all_gpus} GPUs are {-(-job.all_gpus // NODE)} nodes of {NODE}")
     host = memory.of_host(job)
     if host > NODE * 64e9:
-        found.append(f"{host / 1e9:,.0f} GB of a node's memory, through which each process loads in float32")
-    return tuple(found)
+        unknown.append(
+            f"{host / 1e9:,.0f} GB of a node's memory, through which each process loads in float32"
+        )
+    return tuple(unknown)
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Row:
 
     estimate: Estimate
     nodes: tuple[Node, ...]
-    other: float  # bytes of activations with checkpointing where there is none, and without it where there is
+    other: float  # bytes of activations with checkpointing switched the other way
 
     @property
     def name(self) -> str:
@@ -113,7 +115,7 @@ class Plan:
     recipe: str
     scale: str
     gpu: GPU
-    gpus: int | None  # of the command line
+    gpus: int | None  # from the command line
     assumed: Assumptions
     rows: tuple[Row, ...]
     seeds: int
@@ -143,37 +145,43 @@ class Plan:
 
     def _downloads(self) -> float:
         jobs = [row.estimate.job for row in self.rows]
-        models = {one for job in jobs for one in (job.policy, job.reference, job.critic, *job.rewards) if one}
+        models = {
+            model for job in jobs for model in (job.policy, job.reference, job.critic, *job.rewards) if model
+        }
         models |= {judge for job in jobs for judge, _ in job.judges}
-        bytes_each = {HubModel: 2, GgufModel: 4, WheelModel: 4}  # what is fetched or dequantized to a cache
-        return sum(float(bytes_each.get(type(one), 0)) * of_model(one).parameters for one in models)
+        bytes_each = {
+            HubModel: 2,
+            GgufModel: 4,
+            WheelModel: 4,
+        }  # bytes of a weight that is fetched, or dequantized to a cache
+        return sum(float(bytes_each.get(type(model), 0)) * of_model(model).parameters for model in models)
 
     @property
     def fits(self) -> bool:
         return all(row.estimate.fits for row in self.rows)
 
 
-def make(graph: Graph, given: Mapping[str, Any]) -> Plan:
+def make(graph: Graph, options: Mapping[str, Any]) -> Plan:
     """Return the plan of `recipe`, `scale`, `seeds`, `gpus` and assumptions, as the command line has them.
 
     Raises UserError for a key or value that is unknown.
     """
     fields = [*Assumptions.__dataclass_fields__]
-    for key in given:
+    for key in options:
         if key not in KEYS and key not in fields:
             raise UserError(f"{key}: unknown key{nearest(key, [*KEYS, *fields])}")
-    assumed = change(Assumptions(), {key: value for key, value in given.items() if key in fields})
-    name, scale = str(given.get("recipe", "")), str(given.get("scale", "cpu"))
+    assumed = change(Assumptions(), {key: value for key, value in options.items() if key in fields})
+    name, scale = str(options.get("recipe", "")), str(options.get("scale", "cpu"))
     if name not in graph.recipes:
         raise UserError(f'recipe: no recipe "{name}"{nearest(name, list(graph.recipes))}')
     recipe = graph.recipes[name]
     recipe.require_scale(scale, "scale")
-    seeds = given.get("seeds")
+    seeds = options.get("seeds")
     if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
         raise UserError(f"seeds: expected a whole number of at least 1, got {seeds}")
     most, gpu = None, gpu_of(recipe, scale)
-    if "gpus" in given:
-        most, gpu = machine(given["gpus"])
+    if "gpus" in options:
+        most, gpu = machine(options["gpus"])
     arms, chosen = recipe.selection(scale, "report", seeds)
     nodes = graph.grid(name, scale, arms, chosen)
     rows = rows_of(graph, nodes, gpu, most, assumed)
@@ -186,7 +194,7 @@ def gpu_of(recipe: Recipe, scale: str) -> GPU:
 
 
 def rows_of(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed: Assumptions) -> list[Row]:
-    """Return the jobs of these nodes; those that cost the same are one row."""
+    """Return the jobs of these nodes; jobs that cost the same are one row."""
     alike: dict[tuple[Job, str], list[Node]] = {}
     for node in nodes:
         try:
@@ -202,7 +210,7 @@ def rows_of(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed
 
 
 def _other(job: Job) -> float:
-    """Return the bytes of a job's activations with checkpointing where there is none, and the reverse."""
+    """Return the bytes of a job's activations with checkpointing switched the other way."""
     if not (job.policy and job.training and job.gpus):
         return 0.0
     turned = replace(job.training, checkpointing=not job.training.checkpointing)
@@ -213,7 +221,7 @@ def seconds(graph: Graph, node: Node, on: str) -> float:
     """Return how long a node takes on the GPU that `on` names; 0 if it cannot be planned."""
     try:
         job = of_node(graph, node, Assumptions())
-        found = of_job(job, named_in(on) or GPUS[DEFAULT], Assumptions())
+        estimate = of_job(job, named_in(on) or GPUS[DEFAULT], Assumptions())
     except UserError:
         return 0.0
-    return HOUR * found.hours
+    return HOUR * estimate.hours

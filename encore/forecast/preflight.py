@@ -1,13 +1,13 @@
-"""Try a run before it is paid for: `python -m encore.forecast preflight --recipe r1_zero --scale gpu`.
+"""A trial before a run is paid for: `python -m encore.forecast preflight --recipe r1_zero --scale gpu`.
 
 On the machine of the run, every stage of one arm takes two optimizer steps by its ordinary command, with the
-true model, data and settings: what an earlier stage has not made yet, its product after two steps stands in
-for. Learning stages then take two steps on their longest rows, with completions that run to the cap, and each
-evaluation has a few items. All of it in a folder of its own, which is removed.
+true model, data and settings. If an earlier stage has not been run yet, its product after two steps stands
+in. Learning stages then take two steps on their longest rows, with completions that run to the cap, and each
+evaluation has a few items. All of it is in a separate folder, which is removed.
 
-One line a check: ok, warn, or FAIL with what to do. Then the hours and the disk that the run will take, by
-the steps as measured. The same is in preflight.json. Exit status: 0 the run may start, 1 a check failed, 2 a
-mistake in the command.
+It prints one line for each check: ok, warn, or FAIL with what to do. Then it prints the hours and the disk
+that the run will take, by the measured steps. The same is in preflight.json. Exit status: 0 the run may
+start, 1 a check failed, 2 a mistake in the command.
 """
 
 import argparse
@@ -45,28 +45,28 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def preflight(graph: Graph, arm: Node, seeds: int | None, folder: Path, run: Any = None) -> dict[str, Any]:
-    """Try the arm in `folder`, print what was found, and return the content of preflight.json.
+    """Try the arm in `folder`, print the findings, and return the content of preflight.json.
 
-    `run` runs a job, in place of a process of its own.
+    `run` runs a job; by default each job is a separate process.
     """
     recipe = graph.recipes[arm.recipe]
     _, all_seeds = recipe.selection(arm.scale, "report", seeds)
     nodes = graph.grid(arm.recipe, arm.scale, [arm.arm], all_seeds[:1])
     every = graph.grid(arm.recipe, arm.scale, [arm.arm], all_seeds)
     quiet_environment(names_hub([graph.stage(node).said for node in nodes if node.kind == "stage"]))
-    # imported here: torch and what loads data read the environment as they are imported, and now it is set
+    # imported here, because torch and the libraries of data read the environment, which is set only now
     from encore.forecast.survey import Survey
 
     counted = Counter(_job(node) for node in every)
-    found = Survey(graph, arm, nodes, counted, folder, _say)
-    found.run = run or found.run
-    found.all()
-    checks = [*found.findings, findings.of_disk(found.costs, shutil.disk_usage(folder).free / 2**20)]
-    print(findings.text(checks, found.costs), flush=True)
+    survey = Survey(graph, arm, nodes, counted, folder, _say)
+    survey.run = run or survey.run
+    survey.all()
+    checks = [*survey.findings, findings.of_disk(survey.costs, shutil.disk_usage(folder).free / 2**20)]
+    print(findings.text(checks, survey.costs), flush=True)
     about = {"recipe": arm.recipe, "scale": arm.scale, "arm": arm.arm, "seeds": len(all_seeds)}
     head, dirty = provenance.commit()
     about |= {"hardware": provenance.hardware(), "commit": head, "dirty": dirty, "at": provenance.now()}
-    return findings.record(about, checks, found.costs)
+    return findings.record(about, checks, survey.costs)
 
 
 def _job(node: Node) -> tuple[str, ...]:
@@ -78,19 +78,19 @@ def _say(line: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point; `arguments` defaults to the command line's."""
+    """Run the command; `arguments` defaults to the command line."""
     few_collections()
     try:
         options = parse(arguments)
-        own = own_file(vars(options))
-        recipes, broken = load_sound(own=own)
-        options.recipe = own.stem if own else options.recipe
+        user_file = own_file(vars(options))
+        recipes, broken = load_sound(user_file=user_file)
+        options.recipe = user_file.stem if user_file else options.recipe
         if options.recipe in broken:
             raise broken[options.recipe]
         graph = Graph(recipes)
         arm = first_node(graph, options.recipe, options.scale, options.arm, options.seeds)
         with only_one(FOLDER.with_suffix(".lock"), _refuse):
-            shutil.rmtree(FOLDER, ignore_errors=True)  # of one that was killed
+            shutil.rmtree(FOLDER, ignore_errors=True)  # removes the folder of a killed trial
             FOLDER.mkdir(parents=True)
             try:
                 result = preflight(graph, arm, options.seeds, FOLDER)
@@ -98,9 +98,9 @@ def main(arguments: list[str] | None = None) -> int:
                 shutil.rmtree(FOLDER, ignore_errors=True)
         out = options.out or Path(f"results/{arm.recipe}/{arm.scale}/preflight.json")
         files.write_json(out, result)
-        for one in result["checks"]:  # for the log of the job, whose end the console shows
-            if one["status"] == findings.FAIL:
-                print("FAIL {stage}: {check}: {message}".format(**one), file=sys.stderr)
+        for check in result["checks"]:  # for the log of the job, whose end the console shows
+            if check["status"] == findings.FAIL:
+                print("FAIL {stage}: {check}: {message}".format(**check), file=sys.stderr)
         print(f"{'the run may start' if result['ok'] else 'a check failed'}; see {out}", flush=True)
         return 0 if result["ok"] else 1
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Checks of what a stage starts from, before it runs: what ends a reply, and what a gold answer earns."""
+"""Checks of what a stage starts from, before it runs: the ends of replies, the reward of a gold answer."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,11 +18,16 @@ from encore.runtime import health, reward_checks
 from encore.stages.job import typed
 from encore.stages.policy import locate_policy
 
-VERIFIED = ("grpo", "ppo", "policy_gradient", "rejection_sampling")  # kinds whose task may have a verifier
+VERIFIED = (
+    "grpo",
+    "ppo",
+    "policy_gradient",
+    "rejection_sampling",
+)  # kinds of stage whose task may have a verifier
 
 
 def of_stage(config: Config, inputs: Mapping[str, Path], seed: int) -> list[health.Check]:
-    """Return the checks of a stage, none without a policy. Raises UserError if the policy cannot load."""
+    """Return the checks of a stage, [] without a policy. Raises UserError if the policy cannot load."""
     if config["run"] == "pretrain" or ("policy" not in inputs and "model" not in config):
         return []
     stage, _ = typed(config["run"], config)
@@ -32,31 +37,31 @@ def of_stage(config: Config, inputs: Mapping[str, Path], seed: int) -> list[heal
     parts = stage.parts if stage.run in VERIFIED else {}
     for name, part in parts.items():
         if isinstance(part, Asked) and part.questions.is_verified:
-            one = _gold_of_next(part, tokenizer, seed)
-            checks.append({**one, "check": f"{one['check']}/{name}".rstrip("/")})
+            check = _gold_of_next(part, tokenizer, seed)
+            checks.append({**check, "check": f"{check['check']}/{name}".rstrip("/")})
     return checks
 
 
 def ends(source: Source, tokenizer: Any, by_chat: bool) -> health.Check:
-    """What ends a reply: known to the model, and the same for tokenizer and generation config.
+    """Check that the model knows the end of a reply, and that tokenizer and generation config agree on it.
 
-    By chat, `tokenizer` ends a turn with a token of its own, which stages and evaluations add to the others.
+    By chat, `tokenizer` ends a turn with its own token, which stages and evaluations add to the others.
     """
-    own, config = load_tokenizer(source), configuration(source)
+    bare, config = load_tokenizer(source), configuration(source)
     generation = _generation(source, config)
-    given = generation.eos_token_id
-    listed = [] if given is None else given if isinstance(given, list) else [given]
+    eos = generation.eos_token_id
+    listed = [] if eos is None else eos if isinstance(eos, list) else [eos]
     ids = end_ids(generation, tokenizer)
     words = ", ".join(f"{tokenizer.convert_ids_to_tokens(end)!r} ({end})" for end in ids)
     size = config.get_text_config().vocab_size
     wrong = ""
-    if own.eos_token_id is None:
+    if bare.eos_token_id is None:
         wrong = "the tokenizer names no end of sequence: set eos_token in tokenizer_config.json"
     elif outside := [end for end in ids if end >= size]:
         wrong = f"end {outside[0]} is no token of the model, which has {size}: is it the model's tokenizer?"
-    elif listed and own.eos_token_id not in listed:
+    elif listed and bare.eos_token_id not in listed:
         wrong = (
-            f"the tokenizer ends texts with {own.eos_token!r} ({own.eos_token_id}), generation_config.json "
+            f"the tokenizer ends texts with {bare.eos_token!r} ({bare.eos_token_id}), generation_config.json "
             f"replies with {listed}: make them agree, or training teaches another end than sampling awaits"
         )
     message = wrong or f"replies end with {words}{', the end of a turn among them' if by_chat else ''}"
@@ -66,14 +71,14 @@ def ends(source: Source, tokenizer: Any, by_chat: bool) -> health.Check:
 def _generation(source: Source, config: Any) -> Any:
     try:
         return GenerationConfig.from_pretrained(folder_of(source))
-    except OSError:  # a checkpoint need not have one
+    except OSError:  # a checkpoint need not have a generation config
         return GenerationConfig.from_model_config(config)
 
 
 def _gold_of_next(part: Asked, tokenizer: Any, seed: int) -> health.Check:
     few, task = min(part.problems or reward_checks.CHECKED, reward_checks.CHECKED), part.questions
     world = task.make_world()
-    given = prompts.of_task(task, forms.of(part.form, tokenizer), few if world else None, seed)
-    rows = given.select(range(min(few, len(given)))).to_list()
+    problems = prompts.of_task(task, forms.of(part.form, tokenizer), few if world else None, seed)
+    rows = problems.select(range(min(few, len(problems)))).to_list()
     (accuracy,) = rules.build(["accuracy"], world, seed, verifies=task.verifies)
     return reward_checks.crossed(accuracy, rows)

@@ -1,4 +1,4 @@
-"""How many rows a stage has to learn from, or to answer, where its recipe does not say."""
+"""The number of rows that a stage learns from or answers, if its recipe does not say."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from encore.recipe.kinds import (
 from encore.recipe.kinds.sft import MixedIn
 from encore.recipe.task import SLICE, DataSet, Task
 
-# Of a data set, its subset and split, by its own page.
+# numbers of rows of a data set, its subset and split, by its own page
 ROWS = {
     ("Anthropic/hh-rlhf", "", "train"): 160_800,
     ("DigitalLearningGmbH/MATH-lighteval", "default", "train"): 7_500,
@@ -35,13 +35,13 @@ ROWS = {
     ("trl-internal-testing/tldr-preference-sft-trl-style", "", "train"): 116_722,
     ("trl-internal-testing/tldr-preference-trl-style", "", "train"): 92_858,
 }
-DOCUMENTS = 4_096  # of a world that is not told how many
-KEPT = 0.5  # of the completions of rejection sampling, that are right
+DOCUMENTS = 4_096  # documents of a world if nothing sets their number
+KEPT = 0.5  # share of the completions of rejection sampling that are right
 RANKED = {"berkeley-nest/Nectar": 7}  # replies of a row; otherwise two
 
 
 def rows(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, tuple[str, ...]]:
-    """Return the rows that a stage is given (prompts, pairs, rankings …), and what had to be assumed."""
+    """Return the rows that a stage gets (prompts, pairs, rankings …), and what had to be assumed."""
     stage, inputs = graph.stage(node), graph.inputs(node)
     parts: dict[str, Any] = dict(stage.parts)
     if isinstance(stage, LabelStage | LabelStepsStage | PretrainStage):
@@ -58,8 +58,8 @@ def rows(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, tuple[s
             count /= 1 - part.share
             continue
         corpus, problems = getattr(part, "corpus", None), getattr(part, "problems", None)
-        own, missing = _of_source(part.task, corpus and corpus.documents, problems, assumed)
-        count += own
+        rows_of_source, missing = _of_source(part.task, corpus and corpus.documents, problems, assumed)
+        count += rows_of_source
         unknown += missing
     return count, tuple(unknown)
 
@@ -67,17 +67,17 @@ def rows(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, tuple[s
 def made(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, int]:
     """Return the rows of the product of a stage that makes data, and the replies of each row."""
     stage, upstream = graph.stage(node), graph.inputs(node).get("data")
-    given, _ = rows(graph, node, assumed)
+    inputs, _ = rows(graph, node, assumed)
     if isinstance(stage, RejectionSamplingStage):
-        return given * stage.args.num_generations * KEPT, 1
+        return inputs * stage.args.num_generations * KEPT, 1
     if isinstance(stage, SampleStage):
-        return given, stage.args.num_generations
+        return inputs, stage.args.num_generations
     if isinstance(stage, LabelStepsStage):
-        return given, made(graph, upstream, assumed)[1] if upstream else 1
+        return inputs, made(graph, upstream, assumed)[1] if upstream else 1
     if isinstance(stage, LabelStage):
         replies = made(graph, upstream, assumed)[1] if upstream else ranked(stage)
-        return given * (1 - stage.held_out) * (replies / 2 if stage.keep == "right" else 1), replies
-    return given, 1
+        return inputs * (1 - stage.held_out) * (replies / 2 if stage.keep == "right" else 1), replies
+    return inputs, 1
 
 
 def ranked(stage: LabelStage) -> int:
@@ -88,7 +88,7 @@ def ranked(stage: LabelStage) -> int:
 def _of_source(
     task: Task, documents: int | None, problems: int | None, assumed: Assumptions
 ) -> tuple[float, list[str]]:
-    """Return the rows of a task, of whose numbers a recipe may say these, and what had to be assumed."""
+    """Return the rows of a task, by the numbers that a recipe may set, and what had to be assumed."""
     if not isinstance(task, DataSet):
         return problems or documents or DOCUMENTS, []
     name = task.hub or task.file or "?"
@@ -99,7 +99,10 @@ def _of_source(
 
 
 def _of_slice(split: str) -> int | None:
-    """Return the rows of a slice such as train[:1000]; None if its end is not told, or told from the end."""
+    """Return the rows of a slice such as train[:1000].
+
+    The result is None if its end is missing, or counted from the end.
+    """
     slices = SLICE.fullmatch(split)
     start, to = slices.group(2, 3) if slices else ("", "")
     return int(to) - int(start or 0) if to.isdigit() and not start.startswith("-") else None

@@ -1,4 +1,4 @@
-"""Data in place of those that a stage makes: so that later stages can be tried all the same.
+"""Data that replace a stage's product, so that later stages can be tried all the same.
 
 A policy of two steps may get nothing right, and then there is nothing to keep or to rank. What it wrote then
 stands in for what the trained policy will write.
@@ -15,19 +15,19 @@ from encore.recipe.kinds.label import VALIDATION
 from encore.runtime import files, sentinel
 from encore.stages.label import as_preferences
 
-# how the messages begin by which stages say that nothing is left
+# beginnings of the messages by which stages say that nothing is left
 EMPTIED = {"rejection_sampling": ("0 of ",), "label": ("health check pairs", "keep: ")}
 
 
 def emptied(kind: str, failure: str) -> bool:
-    """Whether a stage failed because nothing was left of its data, and not for another reason."""
+    """Return whether a stage failed because nothing was left of its data, and not for another reason."""
     return failure.startswith(EMPTIED.get(kind, ()) or "\n")
 
 
 def of_stage(config: Config, inputs: Mapping[str, Path], folder: Path) -> Path | None:
-    """Return the metrics.json of what stands in for the product of a stage that was run in `folder`.
+    """Return the metrics.json of a stand-in for the product of a stage that was run in `folder`.
 
-    None if the policy wrote nothing, or if what is labelled anew has no pair.
+    Returns None if the policy wrote nothing, or if what is labelled anew has no pair.
     """
     if config["run"] == "rejection_sampling":
         lines = (folder / "completions.jsonl").read_text(encoding="utf-8").splitlines()

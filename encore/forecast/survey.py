@@ -23,13 +23,17 @@ from encore.recipe.machine import Elsewhere
 from encore.recipe.task import WorldTask
 from encore.runtime import health, sentinel
 
-OF_ROWS = ("samples", "preferences", "demonstrations")  # products that are smaller for a stage that is cut
-FULL = 0.9  # share of a memory above which a run is one long prompt away from its end
+OF_ROWS = (
+    "samples",
+    "preferences",
+    "demonstrations",
+)  # products that are smaller if their stage is cut short
+FULL = 0.9  # share of a memory; above it one long prompt may end the run
 
 
 @dataclass
 class Survey:
-    """What was found so far, and what the later stages go on from."""
+    """The findings so far, and the products that the later stages continue from."""
 
     graph: Graph
     arm: Node  # any node of the arm
@@ -40,12 +44,15 @@ class Survey:
     run: Runner = trial.in_a_process
     findings: list[Finding] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
-    made: dict[Node, Path] = field(default_factory=dict)  # the metrics.json that stands for a stage
-    shares: dict[Node, float] = field(default_factory=dict)  # of the data of a stage that was cut
-    timed: dict[str, float] = field(default_factory=dict)  # hours of evaluations, by what they do
+    made: dict[Node, Path] = field(default_factory=dict)  # the metrics.json that stands for each stage
+    shares: dict[Node, float] = field(default_factory=dict)  # the share of data of a stage that was cut
+    timed: dict[str, float] = field(default_factory=dict)  # hours of evaluations, by what they evaluate
 
     def all(self) -> None:
-        """Try every stage and evaluation. What fails is a finding; what needs it is left out."""
+        """Try every stage and evaluation.
+
+        A failure is a finding; whatever needs the failed stage is left out.
+        """
         for node in self.nodes:
             self.say(f"trying {self.label(node)}")
             with self.told(node):
@@ -83,7 +90,7 @@ class Survey:
     # -- a stage -----------------------------------------------------------------------------------------
 
     def stage(self, node: Node) -> None:
-        """Try two steps of a stage, or some of its work; then its longest rows, and what it will cost."""
+        """Try two steps of a stage, or some of its work; then its longest rows, and estimate its cost."""
         config, sources = self.graph.config(node), self.graph.inputs(node).values()
         inputs = self.inputs(node)
         for check in probes.of_stage(config, inputs, node.seed):
@@ -117,15 +124,15 @@ class Survey:
 
     def health(self, node: Node, check: health.Check) -> None:
         """Add a check of a stage, unless two steps say nothing about it."""
-        found = of_health(self.label(node), check, self.from_two_steps(node))
-        self.findings += [found] if found else []
+        finding = of_health(self.label(node), check, self.from_two_steps(node))
+        self.findings += [finding] if finding else []
 
     def from_two_steps(self, node: Node) -> bool:
-        """Whether what the node goes on from was made here."""
+        """Return whether the input of the node was made in this trial."""
         return any(self.made[source] != Path(source.sentinel) for source in self.graph.inputs(node).values())
 
     def price(self, node: Node, cost: Cost, done: Made, share: float) -> None:
-        """Add what a stage that was run will cost, and what its longest rows take."""
+        """Add the cost of a stage that was run, and try its longest rows."""
         stage, spent = self.graph.stage(node), done.read("provenance.json")
         cost.state_mib = spent.get("state_mib", 0.0)
         if not spent["steps"]:
@@ -163,8 +170,10 @@ class Survey:
         return trial.run_stage(config, inputs, node.seed, self.machine(node), self.place(node, how), self.run)
 
     def stand_in(self, node: Node, failed: Made) -> bool:
-        """Whether a stage failed only for want of right replies, after two steps; then what the policy wrote
-        stands in for the stage's product."""
+        """Return whether a stage failed only for want of right replies, after two steps.
+
+        Then what the policy wrote stands in for the stage's product.
+        """
         config, inputs = self.graph.config(node), self.inputs(node)
         if not (self.from_two_steps(node) and stand_ins.emptied(config["run"], failed.failure or "")):
             return False
@@ -177,7 +186,7 @@ class Survey:
         return True
 
     def inputs(self, node: Node) -> dict[str, Path]:
-        """role -> the metrics.json that plays it."""
+        """Return role -> the metrics.json of the stage in this role."""
         return {role: self.made[source] for role, source in self.graph.inputs(node).items()}
 
     # -- an evaluation -----------------------------------------------------------------------------------
@@ -222,13 +231,13 @@ class Survey:
 def memory(spent: Mapping[str, Any], asked_mb: int | None, what: str) -> tuple[str, str]:
     """Return status and message about the peak of a step with `what`, from its provenance."""
     if "gpu_capacity_mib" in spent:
-        used, there, of = spent["gpu_memory_mib"], spent["gpu_capacity_mib"], "the GPU"
+        used, capacity, of = spent["gpu_memory_mib"], spent["gpu_capacity_mib"], "the GPU"
     else:
         used = spent["memory_mib"]
-        there = asked_mb or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+        capacity = asked_mb or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
         of = "resources.mem_mb" if asked_mb else "this machine"
-    message = f"{used:,} of {there:,} MiB of {of} at the peak, with {what}"
-    if used <= FULL * there:
+    message = f"{used:,} of {capacity:,} MiB of {of} at the peak, with {what}"
+    if used <= FULL * capacity:
         return "ok", message
     return "warn", f"{message}; {trial.ROOM}"
 
@@ -242,7 +251,7 @@ def problems(stage: Stage) -> int:
 
 
 def _shape(model: str) -> str:
-    """Return what says how large a model is: config.json of a stage's product, the name of another model."""
+    """Return a text that says how large a model is: config.json of a stage's product, or a model's name."""
     if model.startswith("hub:"):
         return model
     folder, _ = sentinel.product(Path(model))
@@ -256,7 +265,7 @@ def _learning_from_rows(graph: Graph, node: Node) -> TrainingStage | None:
 
 
 def _is_done(graph: Graph, node: Node) -> bool:
-    """Whether the run has made the stage already, as its recipe now has it."""
+    """Return whether the run has made the stage already, as its recipe now has it."""
     return Path(node.sentinel).exists() and validity.of_node(graph, node) is None
 
 
@@ -275,5 +284,5 @@ def _few(short: Shortened, done: Made) -> tuple[str, str]:
 
 
 def _hub(model: Elsewhere | None) -> str:
-    """How the command line of an evaluation names a model that no stage has made."""
+    """Return the name of a model that no stage has made, for the command line of an evaluation."""
     return "hub:" + json.dumps(model.said if model else None, sort_keys=True)

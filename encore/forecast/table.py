@@ -39,7 +39,10 @@ MEANING = {
 
 
 def _labels(plan: Plan) -> list[str]:
-    """Return the name of each row; of several with one name, the later ones have their first arm in it."""
+    """Return the name of each row.
+
+    If several have one name, the later ones get their first arm's name added.
+    """
     labels: list[str] = []
     for row in plan.rows:
         labels.append(f"{row.name}@{row.nodes[0].arm}" if row.name in labels else row.name)
@@ -47,7 +50,7 @@ def _labels(plan: Plan) -> list[str]:
 
 
 def text(plan: Plan) -> str:
-    """Return what is printed."""
+    """Return the text of a plan."""
     lines = [_title(plan), "", *_costs(plan), ""]
     if any(row.estimate.job.gpus for row in plan.rows):
         lines += [*_memory(plan), ""]
@@ -74,26 +77,26 @@ def data(plan: Plan) -> dict[str, Any]:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    found = row.estimate
+    estimate = row.estimate
     return {
         "name": row.nodes[0].name,
-        "kind": found.job.kind,
+        "kind": estimate.job.kind,
         "arms": sorted({node.arm for node in row.nodes}),
         "runs": len(row.nodes),
-        "gpus": found.job.gpus,
-        "vllm_gpus": found.job.server,
-        "shard": found.job.shard,
-        "tokens_generated": found.generated,
-        "tokens_trained": found.trained,
-        "flops": found.flops,
-        "hours": found.hours,
-        "gpu_hours": found.gpu_hours,
-        "tokens_per_s_and_gpu": found.rate,
-        "memory_bytes": {one.name: getattr(found.memory, one.name) for one in fields(Memory)},
+        "gpus": estimate.job.gpus,
+        "vllm_gpus": estimate.job.server,
+        "shard": estimate.job.shard,
+        "tokens_generated": estimate.generated,
+        "tokens_trained": estimate.trained,
+        "flops": estimate.flops,
+        "hours": estimate.hours,
+        "gpu_hours": estimate.gpu_hours,
+        "tokens_per_s_and_gpu": estimate.rate,
+        "memory_bytes": {part.name: getattr(estimate.memory, part.name) for part in fields(Memory)},
         "activations_other_way_bytes": row.other,
-        "memory_total_bytes": found.memory.total,
-        "lacks": found.lacks,
-        "warnings": found.warnings,
+        "memory_total_bytes": estimate.memory.total,
+        "lacks": estimate.lacks,
+        "warnings": estimate.warnings,
     }
 
 
@@ -119,12 +122,12 @@ def _costs(plan: Plan) -> list[str]:
     head = ("runs", "GPUs", "drawn", "trained", "EFLOP", "hours", "GPU-h")
     lines = ["work of each run".ljust(NAME) + "".join(f"{word:>9}" for word in head)]
     for label, row in zip(_labels(plan), plan.rows, strict=True):
-        found, job = row.estimate, row.estimate.job
-        if job.policy is None and not found.lacks:
+        estimate, job = row.estimate, row.estimate.job
+        if job.policy is None and not estimate.lacks:
             continue
         gpus = f"{job.gpus}+{job.server}" if job.server else str(job.gpus)
-        cells = [str(len(row.nodes)), gpus, _short(found.generated), _short(found.trained)]
-        cells += [_short(found.flops / 1e18), _short(found.hours), _short(found.gpu_hours)]
+        cells = [str(len(row.nodes)), gpus, _short(estimate.generated), _short(estimate.trained)]
+        cells += [_short(estimate.flops / 1e18), _short(estimate.hours), _short(estimate.gpu_hours)]
         lines.append(label.ljust(NAME) + "".join(f"{cell:>9}" for cell in cells))
     flops = sum(row.estimate.flops * len(row.nodes) for row in plan.rows)
     runs = sum(len(row.nodes) for row in plan.rows if row.estimate.job.policy)
@@ -168,9 +171,9 @@ def _gib(size: float) -> str:
 def _problems(plan: Plan) -> list[str]:
     lines: list[str] = []
     for label, row in zip(_labels(plan), plan.rows, strict=True):
-        found = row.estimate
-        if found.lacks:
-            lines += _wrapped(f"{label} does not fit: ", "; ".join(found.lacks))
+        estimate = row.estimate
+        if estimate.lacks:
+            lines += _wrapped(f"{label} does not fit: ", "; ".join(estimate.lacks))
     notes: dict[str, list[str]] = {}
     for row in plan.rows:
         for warning in row.estimate.warnings:
@@ -183,8 +186,8 @@ def _problems(plan: Plan) -> list[str]:
 def _assumed(plan: Plan) -> list[str]:
     if not _on_gpus(plan):
         return _wrapped("assumed: ", "20 billion operations a second of a job without a GPU")
-    given = vars(plan.assumed)
-    said = [f"{key}={given[key]:g} ({MEANING[key]})" for key in MEANING if given[key] is not None]
+    settings = vars(plan.assumed)
+    said = [f"{key}={settings[key]:g} ({MEANING[key]})" for key in MEANING if settings[key] is not None]
     if plan.assumed.rate is None:
         rates = {
             f"{label} {row.estimate.rate:,.0f}": None

@@ -1,10 +1,9 @@
-"""How long generation and training take: operations over what a GPU reaches, bytes over its bandwidth.
+"""The time of generation and training: operations over what a GPU reaches, bytes over its bandwidth.
 
 Generation is followed token by token, from the memory bandwidth of its GPUs. Each step of decoding reads the
-weights once and the keys and values of every sequence that still runs (roofline; Pope et al. 2022, arXiv
-2211.05102, §2). As completions end, fewer are left to share the reading of the weights, and the longest one
-decides when the rollout is over: lengths are taken to be exponential, cut at the cap, with the mean that is
-assumed.
+weights once and the keys and values of every running sequence (roofline; Pope et al. 2022, arXiv 2211.05102,
+§2). As completions end, fewer are left to share the reading of the weights, and the longest one decides when
+the rollout is over. Lengths are assumed to be exponential, cut at the cap, with the assumed mean.
 """
 
 import math
@@ -14,20 +13,20 @@ from encore.forecast.job import Generation, Job, Training
 from encore.forecast.memory import ENGINE
 from encore.forecast.model_size import Architecture, of_model
 
-STEP = 4e-3  # seconds of a step of decoding by vLLM beside what is read: scheduling and launches
+STEP = 4e-3  # seconds of a step of decoding by vLLM beside reading: scheduling and launches
 SEQUENCE = 16e-6  # … and for each sequence in it: sampling and bookkeeping
-HOP = 20e-6  # of one exchange between the GPUs of a node; a layer has two
-FAR = 80e-6  # … of several nodes
-EAGER = 1.0e-3  # of a layer, in a step of transformers' generate: launches, one by one
-MOST = 1024  # sequences that an engine runs at once at most
-POINTS = 256  # of the integral over a rollout
-SLOWER = 8  # how many times the operations of bfloat16 outnumber those of float32
+HOP = 20e-6  # seconds of an exchange between the GPUs of a node; a layer has two
+FAR = 80e-6  # … between several nodes
+EAGER = 1.0e-3  # seconds of a layer in a step of transformers' generate, which launches kernels one by one
+MOST = 1024  # most sequences that an engine runs at once
+POINTS = 256  # points of the integral over a rollout
+SLOWER = 8  # ratio of the speeds of bfloat16 and float32 operations
 
 
 def of_generation(
     policy: Architecture, generation: Generation, gpus: int, gpu: GPU, assumed: Assumptions
 ) -> float:
-    """Return the seconds of all completions, on `gpus`, each copy of the model on `width` of them."""
+    """Return the seconds that `gpus` GPUs take for all completions; `width` GPUs hold a copy of the model."""
     copies = max(gpus // generation.width, 1)
     if assumed.rate and generation.completions:
         return generation.completions * generation.mean / (assumed.rate * gpus)
@@ -35,15 +34,15 @@ def of_generation(
     read = 2 * policy.active * reading / (gpus * gpu.flops * assumed.prefill)
     if not generation.completions:
         return read
-    each = max(generation.rollout / copies, 1.0)  # sequences of one copy
+    each = max(generation.rollout / copies, 1.0)  # sequences of one copy of the model
     most = _at_once(policy, generation, gpu)
     if each <= most:
-        one = _drained(policy, generation, each, gpu, assumed)
-    else:  # as one ends the next begins, until the last `most` are left
+        seconds = _drained(policy, generation, each, gpu, assumed)
+    else:  # when one sequence ends the next begins, until the last `most` are left
         context = generation.prompt + generation.mean
         steady = _step(policy, generation, most, context, gpu, assumed) * generation.mean / most
-        one = (each - most) * steady + _drained(policy, generation, most, gpu, assumed)
-    return read + one * generation.completions / generation.rollout
+        seconds = (each - most) * steady + _drained(policy, generation, most, gpu, assumed)
+    return read + seconds * generation.completions / generation.rollout
 
 
 def rate(policy: Architecture, generation: Generation, gpus: int, gpu: GPU, assumed: Assumptions) -> float:
@@ -53,7 +52,7 @@ def rate(policy: Architecture, generation: Generation, gpus: int, gpu: GPU, assu
 
 
 def scale_of(mean: float, cap: int) -> float:
-    """Return theta by which min(X, cap), X exponential with mean theta, has the mean `mean`."""
+    """Return theta such that min(X, cap), with X exponential of mean theta, has the mean `mean`."""
     low, high = 1e-6, 1e6
     share = min(max(mean / cap, 1e-6), 0.9999)
     for _ in range(80):  # theta (1 - exp(-1 / theta)) rises with theta
@@ -68,9 +67,9 @@ def scale_of(mean: float, cap: int) -> float:
 def _drained(
     policy: Architecture, generation: Generation, sequences: float, gpu: GPU, assumed: Assumptions
 ) -> float:
-    """Return the seconds until so many sequences that began together have all ended."""
+    """Return the seconds until `sequences` sequences that began together have all ended."""
     theta = scale_of(generation.mean, generation.cap)
-    longest = min(generation.cap, theta * (math.log(sequences) + 0.577))  # expected, of so many
+    longest = min(generation.cap, theta * (math.log(sequences) + 0.577))  # the expected maximum
     longest = max(longest, generation.mean)
     part, total = longest / POINTS, 0.0
     for point in range(POINTS):
@@ -100,7 +99,7 @@ def _step(
 
 
 def _touched(policy: Architecture, sequences: float) -> float:
-    """Return the parameters that a step reads: of the experts those that some sequence visits."""
+    """Return the parameters that a step reads: of the experts, those that some sequence visits."""
     if not policy.sparse:
         return policy.active
     shared = policy.parameters - policy.embedding
@@ -168,10 +167,10 @@ def _passes(job: Job, policy: Architecture, training: Training, again: bool) -> 
         total += uses * _forward(of_model(job.reference), training.mean / 2)
     if job.critic:
         total += (3 + extra + uses) * _forward(of_model(job.critic), training.mean / 2)
-    total += sum(uses * _forward(of_model(one), training.mean / 2) for one in job.rewards)
+    total += sum(uses * _forward(of_model(model), training.mean / 2) for model in job.rewards)
     return tokens * total
 
 
 def _forward(policy: Architecture, tokens: float) -> float:
-    """Return the operations of one forward pass for one token, in a text of so many."""
+    """Return the operations of one forward pass for one token in a text of `tokens` tokens."""
     return 2 * policy.active + 2 * policy.layers * policy.attention * tokens

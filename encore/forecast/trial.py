@@ -1,7 +1,7 @@
-"""A job tried: cut short, run by its ordinary command in a process of its own, and what came of it.
+"""A trial of a job: cut short, run by its ordinary command in a separate process, and its outcome.
 
 A stage has two optimizer steps, because an optimizer has its state from the second one on, and the first one
-of a process is slow. An evaluation has a few items. Nothing else that a recipe says is changed.
+of a process is slow. An evaluation has a few items. All other settings of the recipe stay.
 """
 
 import csv
@@ -24,12 +24,12 @@ from encore.recipe.kinds.training import TrainingStage
 from encore.runtime import sentinel
 from encore.runtime.gpus import SPREAD
 
-Config = dict[str, Any]  # of a stage or an evaluation, as its job is given it
+Config = dict[str, Any]  # config of a stage or an evaluation, as its job gets it
 STEPS = 2
-DRAWS = ("sample", "rejection_sampling")  # stages whose time goes with the number of their problems
-LEAST_ROWS = 64  # of data that a later stage learns from: some are held out, of others no pair is left
-SPARE = 1.5  # data for so many steps
-COMPLETIONS = 256  # that an evaluation draws of a task at most
+DRAWS = ("sample", "rejection_sampling")  # stages whose time depends on the number of their problems
+LEAST_ROWS = 64  # rows of data for a later stage: some are held out, and others have no pair left
+SPARE = 1.5  # data for this multiple of the steps
+COMPLETIONS = 256  # most completions that an evaluation draws of a task
 Runner = Callable[[Sequence[str], int, Path], int]  # module and arguments, threads, log -> exit status
 ROOM = "a smaller per_device_train_batch_size (with global_batch the result stays), gradient_checkpointing, "
 ROOM += "lora or resources.shard: fsdp would help"
@@ -38,14 +38,14 @@ ROOM += "lora or resources.shard: fsdp would help"
 @dataclass(frozen=True)
 class Shortened:
     config: Config
-    share: float  # of the work that is left, where it is known beforehand; else 1
+    share: float  # share of the whole work, if it is known beforehand; else 1
     unknown: tuple[str, ...] = ()  # what the share leaves out, because its size is not known
 
 
 def cut_stage(config: Config, rows: int, problems: int, from_cut: bool) -> Shortened:
-    """Return the stage with two steps, or if it draws completions, with `rows` of its `problems`.
+    """Return the stage with two steps or, if it draws completions, with `rows` of its `problems`.
 
-    `from_cut`: its data come from a stage that was cut, so that there are fewer than `problems` asks for.
+    `from_cut`: its data come from a stage that was cut short, and may be fewer than `problems` asks for.
     """
     kind, short = config["run"], {key: value for key, value in config.items() if key != "evaluate_every"}
     if kind in SPREAD:
@@ -67,9 +67,9 @@ def rows_needed(stages: Sequence[TrainingStage], processes: int) -> int:
 
 
 def steps(stage: TrainingStage | PolicyGradientStage, epochs: float) -> int:
-    """Return the optimizer steps of the whole stage; `epochs`: how many, or what part of one, STEPS were.
+    """Return the optimizer steps of the whole stage; `epochs`: the epochs that STEPS steps took.
 
-    Of an ensemble those of all members.
+    For an ensemble, the steps of all members count.
     """
     stated = stage.steps
     if stated is None and not isinstance(stage, PolicyGradientStage):
@@ -81,7 +81,7 @@ def steps(stage: TrainingStage | PolicyGradientStage, epochs: float) -> int:
 def seconds_a_step(stage: Stage, first: float, later: float) -> float:
     """Return the seconds of a step on average, from those of the first one and of a later one.
 
-    Where a rollout is used for several steps, only the first of them pays for it.
+    If a rollout is used for several steps, only the first of them pays for it.
     """
     uses = max(1.0, stage.steps_a_rollout) if isinstance(stage, RolloutStage) else 1.0
     return later if uses < STEPS else (first + (uses - 1) * later) / uses
@@ -104,12 +104,12 @@ def cut_evaluation(config: Config) -> Shortened:
 
 
 def barely(config: Config) -> Config:
-    """Return the evaluation, or stage that draws, cut to a token of one item: what it takes to load."""
+    """Return an evaluation, or a stage that draws, cut to one token of one item, to measure the loading."""
     if "tasks" not in config:
         return {**config, "problems": 1, "args": {**config["args"], "max_completion_length": 1}}
-    one = {name: {**task, "items": 1} for name, task in config["tasks"].items()}
+    small = {name: {**task, "items": 1} for name, task in config["tasks"].items()}
     cut = {
-        name: {**task, "max_gen_toks": 1} if "max_gen_toks" in task else task for name, task in one.items()
+        name: {**task, "max_gen_toks": 1} if "max_gen_toks" in task else task for name, task in small.items()
     }
     return {**config, "tasks": cut}
 
@@ -128,7 +128,7 @@ class Made:
     failure: str | None = None
 
     def read(self, name: str = "") -> dict[str, Any]:
-        """Return what is in `out`, or in the file `name` beside it."""
+        """Return the content of `out`, or of the file `name` beside it."""
         path = self.out.with_name(name) if name else self.out
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return data
@@ -140,12 +140,12 @@ class Made:
 
     @property
     def product_mib(self) -> float:
-        """The size of what a stage has made."""
+        """The size of the stage's product in MiB."""
         return sum(sentinel.read(self.out)["files"].values()) / 2**20
 
 
 def in_a_process(words: Sequence[str], threads: int, log: Path) -> int:
-    """`python -m` with these words, its stderr to `log`, as the rules of the workflow run it."""
+    """Run `python -m` with these words, its stderr to `log`, as the rules of the workflow run it."""
     several = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     with log.open("w", encoding="utf-8") as stderr:
         command = [sys.executable, "-m", *words]

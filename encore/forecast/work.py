@@ -1,4 +1,4 @@
-"""From the nodes of a recipe's graph to what a plan is made of: one `Job` a stage or evaluation."""
+"""The way from the nodes of a recipe's graph to the parts of a plan: a `Job` for each stage or evaluation."""
 
 from dataclasses import replace
 
@@ -26,9 +26,9 @@ from encore.recipe.kinds.stage import Drawing
 from encore.recipe.kinds.training import TrainingStage, TuningStage
 from encore.recipe.machine import Engine
 
-STEPS = 3  # whole solutions to which the roll-outs from all steps of one add up: six steps, half from each
-POSITIONS = 1024  # max_length of TRL's trainers where a recipe does not say
-# bytes of the optimizer's state a number that is trained, where it is not Adam's two moments in float32
+STEPS = 3  # whole solutions in the roll-outs from all steps of a solution: six steps, half from each
+POSITIONS = 1024  # max_length of TRL's trainers if a recipe does not set it
+# bytes of the optimizer's state for a trained number, if not Adam's two moments in float32
 OPTIMIZERS = {"sgd": 0.0, "rmsprop": 4.0, "adafactor": 0.1, "adamw_8bit": 2.0, "adamw_bnb_8bit": 2.0}
 OPTIMIZERS |= {"paged_adamw_8bit": 2.0, "lion_32bit": 4.0}
 Learning = TrainingStage | PolicyGradientStage
@@ -37,8 +37,8 @@ Learning = TrainingStage | PolicyGradientStage
 def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = None) -> Job:
     """Return what a node of the graph takes, with as many GPUs as its recipe says.
 
-    `most`: how many there are; a stage that is spread over several takes all, but those of its server.
-    Raises UserError for a model without a configuration, and where a batch does not divide.
+    `most` is the number of GPUs there are; a stage that is spread over several takes all, but those of its
+    server. Raises UserError for a model without a configuration, and if a batch does not divide.
     """
     if node.kind == "eval":
         return _evaluation(graph, node, assumed)
@@ -51,7 +51,7 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
         server = min(server, most // 2)
         asked = most - server
     policy = _policy_of(graph, node)
-    given, unknown = rows(graph, node, assumed)
+    total, unknown = rows(graph, node, assumed)
     job = Job(node.name, stage.run, asked, server=server, shard=machine.shard != "none", unknown=unknown)
     if isinstance(stage, TrainingStage | PolicyGradientStage):
         return _training(graph, node, stage, replace(job, policy=policy), assumed)
@@ -61,9 +61,9 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
     if stage.args is None:  # labels of a data set
         return replace(job, gpus=0)
     if isinstance(stage, LabelStepsStage):  # from every step of every reply
-        given *= made(graph, node, assumed)[1] * STEPS
+        total *= made(graph, node, assumed)[1] * STEPS
     group, cap = stage.args.num_generations, stage.args.max_completion_length
-    every = drawn(graph, node, asked_by(stage), stage, given * group, cap, assumed, group)
+    every = drawn(graph, node, asked_by(stage), stage, total * group, cap, assumed, group)
     return replace(job, gpus=min(job.gpus, every.width), policy=policy, generation=every)
 
 
@@ -158,7 +158,7 @@ def _learning(
 
 
 def _stretched(graph: Graph, node: Node) -> bool:
-    """Whether the stage, or one that its policy comes from, sets how many positions the model has."""
+    """Return whether the stage, or one that its policy comes from, sets how many positions the model has."""
     options = getattr(getattr(graph.stage(node), "args", None), "model_init_kwargs", None) or Loading()
     source = graph.inputs(node).get("policy")
     return "max_position_embeddings" in (options.model_extra or {}) or bool(
@@ -185,8 +185,8 @@ def _rollouts(
     else:
         uses, rollout = stage.args.num_iterations, stage.completions(max(job.gpus, 1))
         if steps is None:
-            given, _ = rows(graph, node, assumed)
-            answered = given * (stage.args.num_generations or 1) * stage.args.num_train_epochs
+            prompts, _ = rows(graph, node, assumed)
+            answered = prompts * (stage.args.num_generations or 1) * stage.args.num_train_epochs
             steps = max(round(answered * uses / size), 1)
     assert steps is not None
     ends = [*list(caps)[1:], steps]
@@ -222,13 +222,13 @@ def _copies(graph: Graph, node: Node, stage: TrainingStage, assumed: Assumptions
 
 def _examples(graph: Graph, node: Node, assumed: Assumptions) -> float:
     """Return the examples of an epoch: demonstrations, rankings, or the pairs of rankings."""
-    stage, (given, _) = graph.stage(node), rows(graph, node, assumed)
+    stage, (total, _) = graph.stage(node), rows(graph, node, assumed)
     by_labels = isinstance(stage, RewardModelStage) and stage.labels
     shuffled = isinstance(stage, RewardModelStage) and stage.comparisons == "shuffled"
     if not by_labels and not shuffled and not (isinstance(stage, DpoStage) and stage.pairs == "all"):
-        return given
+        return total
     replies = made(graph, graph.inputs(node)["data"], assumed)[1]
-    return given * (replies if by_labels else replies * (replies - 1) / 2)
+    return total * (replies if by_labels else replies * (replies - 1) / 2)
 
 
 def _positions(stage: TrainingStage) -> int:
@@ -246,13 +246,13 @@ def _scored(stage: Learning) -> float:
 
 def _labels(graph: Graph, node: Node, stage: LabelStage, job: Job, assumed: Assumptions) -> Job:
     """Return the job of a stage that labels: a model that reads, or nothing that costs anything here."""
-    inputs, (given, replies) = graph.inputs(node), made(graph, node, assumed)
+    inputs, (inputs_rows, replies) = graph.inputs(node), made(graph, node, assumed)
     documents = of_documents(graph, node)
-    shown = given * (documents.prompt + documents.completion if documents else 2 * assumed.prompt)
+    shown = inputs_rows * (documents.prompt + documents.completion if documents else 2 * assumed.prompt)
     if stage.by == "language_model":
         asked = replies * (replies - 1) / 2 * (2 if stage.labeller.both_orders else 1)
-        own = stage.labeller.model
-        policy = own or _policy_of(graph, inputs["policy"])
+        model = stage.labeller.model
+        policy = model or _policy_of(graph, inputs["policy"])
         read = shown * asked
     elif stage.by in ("reward_model", "self"):
         source = inputs.get("reward_model") or inputs.get("policy")
@@ -283,9 +283,9 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
     gpus = graph.machine(node).gpus
     if not every:
         return Job(node.name, "eval", 0, unknown=tuple(unknown))
-    total = sum(one.completions for one in every)
-    mean = sum(one.completions * one.mean for one in every) / total
-    longest = max(every, key=lambda one: one.cap)
+    total = sum(generation.completions for generation in every)
+    mean = sum(generation.completions * generation.mean for generation in every) / total
+    longest = max(every, key=lambda generation: generation.cap)
     whole = replace(longest, completions=total, rollout=total, mean=min(mean, longest.cap))
     return Job(
         name=node.name,

@@ -1,10 +1,11 @@
 """Simulated labellers, and the scores that stage `label` writes beside each ranking. Pure functions of rows.
 
     human annotator   ranks by Plackett and Luce's model on gold (`plackett_luce`)
-    AI judge          the same on v = u + bias (j - u) + length_bias tokens / 10 (+ position_bias)
+    AI judge          does the same on v = u + bias (j - u) + length_bias tokens / 10 (+ position_bias)
 
-with u the gold score and j the judge's own score, whose biases are dials of the world. No stage writes gold
-scores: a reply's score is its rank instead, as the number of replies to its prompt that are ranked below it.
+Here u is the gold score and j the judge's own score, whose biases are dials of the world. No stage writes
+gold scores: a reply's score is its rank instead, the number of replies to its prompt that are ranked below
+it.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,13 +21,13 @@ from encore.labels.plackett_luce import Floats
 from encore.recipe.kinds.label import Labeller
 from encore.worlds.protocol import Problem
 
-Scores = list[list[float]]  # K of each row
-MOST = 1e3  # times the judge's own bias; above it nothing changes
+Scores = list[list[float]]  # K scores for each row
+MOST = 1e3  # largest factor of the judge's own bias; above it nothing changes
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The scores of a labeller; of one that errs at random, also those of a second such labeller."""
+    """The scores of a labeller; if it errs at random, also the scores of a second such labeller."""
 
     scores: Scores
     second: Scores | None = None
@@ -34,7 +35,7 @@ class Labels:
 
 
 def rewarded(rows: Sequence[Sample], reward: Callable[[Problem, str], float]) -> Scores:
-    """A world's reward of each completion, with what its prompt has begun of it."""
+    """Return a world's reward of each completion, joined to the prefill at the end of its prompt."""
     scores = []
     for row in rows:
         problem = samples.problem(row)
@@ -43,12 +44,12 @@ def rewarded(rows: Sequence[Sample], reward: Callable[[Problem, str], float]) ->
 
 
 def by_rank(scores: Scores) -> Scores:
-    """For each reply, how many replies to its prompt have a lower score."""
-    return [[float(sum(other < one for other in row)) for one in row] for row in scores]
+    """Return for each reply the number of replies to its prompt that have a lower score."""
+    return [[float(sum(other < score for other in row)) for score in row] for row in scores]
 
 
 def annotated(gold: Scores, dials: Labeller, seed: int) -> Labels:
-    """Rankings of human annotators, who agree with each other or with gold as often as `dials` say."""
+    """Return rankings of human annotators, who agree with each other or with gold as often as `dials` say."""
     temperature = dials.temperature
     if temperature is None:
         seen = plackett_luce.gaps(gold)
@@ -56,11 +57,13 @@ def annotated(gold: Scores, dials: Labeller, seed: int) -> Labels:
     return _ranked(gold, temperature, seed, {"temperature": temperature})
 
 
-def ai_judge(gold: Scores, own: Scores, rows: Sequence[Sample], dials: Labeller, seed: int) -> Labels:
-    """Rankings of an AI judge whose scores are `own`.
+def ai_judge(
+    gold: Scores, judge_scores: Scores, rows: Sequence[Sample], dials: Labeller, seed: int
+) -> Labels:
+    """Return rankings of an AI judge that has the scores `judge_scores`.
 
-    The dial `accuracy` sets the temperature or, where `temperature` is given, the bias, of a judge that sees
-    both orders. The same judge is right less often when it sees only one.
+    The judge sees both orders. The dial `accuracy` sets its temperature or, if `temperature` is set, its
+    bias. The same judge is right less often when it sees only one order.
     """
     tokens = [row["tokens"] for row in rows]
     both, position = dials.both_orders, dials.position_bias
@@ -74,7 +77,7 @@ def ai_judge(gold: Scores, own: Scores, rows: Sequence[Sample], dials: Labeller,
                 position_bias=position,
                 both_orders=both_orders,
             ).tolist()
-            for us, js, counts in zip(gold, own, tokens, strict=True)
+            for us, js, counts in zip(gold, judge_scores, tokens, strict=True)
         ]
 
     bias, temperature = dials.bias, dials.temperature or 0.0
@@ -88,9 +91,9 @@ def ai_judge(gold: Scores, own: Scores, rows: Sequence[Sample], dials: Labeller,
 
 
 def _bias_for(fair: Floats, unfair: Floats, truth: Floats, accuracy: float, temperature: float) -> float:
-    """The least b at which a judge that perceives the gaps `fair` + b `unfair` has this accuracy.
+    """Return the least b at which a judge that perceives the gaps `fair` + b `unfair` has this accuracy.
 
-    `truth`: the gold gaps of the same pairs. Raises UserError where no bias makes the judge so bad, or where
+    `truth` are the gold gaps of the same pairs. Raises UserError if no bias makes the judge that bad, or if
     the temperature alone makes it worse.
     """
 
@@ -113,7 +116,7 @@ def _bias_for(fair: Floats, unfair: Floats, truth: Floats, accuracy: float, temp
 
 
 def _ranked(perceived: Scores, temperature: float, seed: int, fitted: dict[str, float]) -> Labels:
-    """Two labellers' rankings by the utilities that both perceive.
+    """Return two labellers' rankings by the utilities that both perceive.
 
     A score is the number of replies ranked below.
     """
@@ -132,12 +135,12 @@ def _ranked(perceived: Scores, temperature: float, seed: int, fitted: dict[str, 
 
 
 def quality(rows: Sequence[Sample], labels: Labels, gold: Scores | None) -> dict[str, float]:
-    """Metrics of labels over the pairs of different texts to which they give different scores.
+    """Return metrics of labels over the pairs of different texts with different scores.
 
-    `pairs`, how many; `agreement` with the second labeller; `first_preferred`, in the order drawn; and where
-    the lengths differ `longer_preferred`. Over the pairs that gold tells apart too: `accuracy`, the share
-    ordered as gold does; `accuracy/longer_worse`, the same where gold prefers the shorter;
-    `gold/longer_preferred`. What cannot be measured is left out.
+    `pairs` counts them; `agreement` is with the second labeller; `first_preferred` is by the order drawn;
+    `longer_preferred` is over pairs of different lengths. Three more are over the pairs that gold tells apart
+    too: `accuracy`, the share ordered as gold does; `accuracy/longer_worse`, the same where gold prefers the
+    shorter text; `gold/longer_preferred`. A metric that cannot be measured is left out.
     """
     votes: dict[str, list[bool]] = {}
     pairs = 0
@@ -161,5 +164,5 @@ def quality(rows: Sequence[Sample], labels: Labels, gold: Scores | None) -> dict
                         votes.setdefault("gold/longer_preferred", []).append((true > 0) == (longer > 0))
                         if (true > 0) != (longer > 0):
                             votes.setdefault("accuracy/longer_worse", []).append((gap > 0) == (true > 0))
-    shares = {name: sum(given) / len(given) for name, given in votes.items()}
+    shares = {name: sum(cast) / len(cast) for name, cast in votes.items()}
     return {"pairs": pairs, **shares}

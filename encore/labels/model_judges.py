@@ -1,7 +1,7 @@
 """Models as labellers: a reward model, a policy's implicit reward, or a language model that is asked.
 
-Each returns its labels, the tokens it has read and the parameters that read them. `Judge` is the language
-model by itself, as evaluations ask it.
+Each function returns the labels, the number of tokens read and the parameters that read them. `Judge` is the
+language model by itself, as evaluations ask it.
 """
 
 import re
@@ -25,11 +25,11 @@ from encore.models.reward_model import load as load_reward_model
 from encore.recipe.base import present
 from encore.recipe.kinds.label import Labeller
 
-ASKED = 16  # questions at once
+ASKED = 16  # number of questions at once
 
 
 def reward_model(rows: Sequence[Sample], metrics_json: Path, aggregate: str) -> tuple[Labels, int, int]:
-    """Rewards by a stage's reward model: the mean or the worst of its members."""
+    """Return the rewards by a stage's reward model: the mean or the worst of its members."""
     model = load_reward_model(metrics_json).to(device())
     prompts, texts, truncated = _flat(rows)
     rewards = model.score_text(prompts, texts, truncated)  # (members, completions)
@@ -39,7 +39,7 @@ def reward_model(rows: Sequence[Sample], metrics_json: Path, aggregate: str) -> 
 
 
 def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float) -> tuple[Labels, int, int]:
-    """The reward that DPO's policy implies, up to a term of x alone: beta log(pi(y|x) / pi_ref(y|x))."""
+    """Return the implicit reward of DPO, beta log(pi(y|x) / pi_ref(y|x)); a term of x alone is missing."""
     prompts, texts, truncated = _flat(rows)
     logps, parameters, counted = [], 0, 0
     for place in (policy, reference):
@@ -56,12 +56,13 @@ def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float)
 def language_model(
     rows: Sequence[Sample], dials: Labeller, policy: Path | None = None
 ) -> tuple[Labels, int, int]:
-    """How often a language model prefers a completion to the others of its prompt (Lee et al. 2023, §2.1).
+    """Return how often a language model prefers a completion to the others of its prompt.
 
-    `policy`, or without one the dial `model`, is asked `question`, with {prompt}, {first} and {second} filled
-    in, and answers 1 or 2: P(first) is the softmax of the log-probabilities of these two tokens. With
-    `both_orders` (the default) P(first) is averaged over both orders of a pair, which cancels a preference
-    for one position. Raises UserError where the tokenizer has no such tokens, or a question does not fit.
+    It is the labeller of Lee et al. (2023, §2.1). `policy`, or without it the dial `model`, is asked
+    `question`, with {prompt}, {first} and {second} filled in, and answers 1 or 2: P(first) is the softmax of
+    the log-probabilities of these two tokens. With `both_orders` (the default) P(first) is averaged over both
+    orders of a pair, which cancels a preference for one position. Raises UserError if the tokenizer has no
+    such tokens, or if a question does not fit.
     """
     judge = load_judge(locate(policy or dials.model), "labeller")
     pairs = [
@@ -87,12 +88,12 @@ class Judge:
 
     model: Any
     tokenizer: Any
-    digits: tuple[int, int]  # the tokens of its answers
+    digits: tuple[int, int]  # token ids of the answers 1 and 2
     digest: str
-    key: str  # of the configuration that names it, for messages
+    key: str  # the configuration key that names the model, for messages
 
     def answers(self, questions: Sequence[str]) -> tuple[list[float], int]:
-        """P(1) for each question, and the tokens that were read. Raises UserError where one does not fit."""
+        """Return P(1) for each question and the tokens read. Raises UserError if a question does not fit."""
         ids = prompt_ids(questions, self.tokenizer)
         longest = max(map(len, ids), default=0)
         limit = getattr(self.model.config, "max_position_embeddings", None)
@@ -104,7 +105,7 @@ class Judge:
 
 
 def load_judge(source: Source, key: str) -> Judge:
-    """The model that `key` names. Raises UserError where it has no tokens 1 and 2."""
+    """Return the model that `key` names. Raises UserError if it has no tokens 1 and 2."""
     tokenizer, model = load_tokenizer(source), load_for_inference(source)
     digits = [tokenizer(digit, add_special_tokens=False)["input_ids"] for digit in "12"]
     if any(len(ids) != 1 or ids[0] == tokenizer.unk_token_id for ids in digits):
@@ -115,7 +116,7 @@ def load_judge(source: Source, key: str) -> Judge:
 def preferred(
     model: Any, tokenizer: Any, questions: Sequence[list[int]], answers: Sequence[int]
 ) -> list[float]:
-    """P(first answer) after each question: the softmax of the logits of two tokens."""
+    """Return P(first answer) after each question: the softmax of the logits of two tokens."""
     shares = [0.0] * len(questions)
     model.eval()
     for batch in shortest_first([len(ids) for ids in questions], ASKED):
@@ -127,7 +128,7 @@ def preferred(
             logits = model(
                 input_ids=padded["input_ids"],
                 attention_mask=mask,
-                position_ids=(mask.cumsum(1) - 1).clamp(min=0),  # of the real tokens, as without padding
+                position_ids=(mask.cumsum(1) - 1).clamp(min=0),  # counts the real tokens, as without padding
                 logits_to_keep=1,
                 use_cache=False,
             ).logits[:, -1, list(answers)]  # (batch, 2)
@@ -137,26 +138,26 @@ def preferred(
 
 
 def ask(question: str, prompt: str, texts: Sequence[str], first: int, second: int) -> str:
-    """The question about two completions; braces in these are plain text."""
+    """Return the question about two completions; braces in the completions are plain text."""
     filled = {"{prompt}": prompt, "{first}": texts[first], "{second}": texts[second]}
     return re.sub("|".join(map(re.escape, filled)), lambda match: filled[match.group()], question)
 
 
 def _flat(rows: Sequence[Sample]) -> tuple[list[str], list[str], list[bool]]:
-    """The prompt and the text of each completion and whether it was cut, one row after another."""
+    """Return the prompt and the text of each completion and whether it was cut, one row after another."""
     prompts = [row["prompt"] for row in rows for _ in row["completions"]]
     texts = [text for row in rows for text in row["completions"]]
     return prompts, texts, [cut for row in rows for cut in row["truncated"]]
 
 
 def _per_row(rows: Sequence[Sample], values: Sequence[float]) -> Scores:
-    """`values` of the completions of `_flat`, as K of each row."""
+    """Return `values` of the completions of `_flat`, as K values for each row."""
     left = iter(values)
     return [[float(next(left)) for _ in row["completions"]] for row in rows]
 
 
 def tokens(rows: Sequence[Sample], tokenizer: Any) -> int:
-    """The tokens of all prompts and completions; a prompt counts once for each of its completions."""
+    """Return the tokens of all prompts and completions; a prompt counts once for each of its completions."""
     widths = prompt_ids([row["prompt"] for row in rows], tokenizer)
     return sum(
         len(ids) * len(row["tokens"]) + sum(row["tokens"]) for ids, row in zip(widths, rows, strict=True)

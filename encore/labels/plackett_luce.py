@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from encore.errors import UserError
 
 Floats = NDArray[np.float64]
-HOTTEST = 1e4  # temperature, in standard deviations of the perceived gaps; above it nothing changes
+HOTTEST = 1e4  # highest temperature, in standard deviations of the perceived gaps; above it nothing changes
 
 
 def annotator(utilities: Sequence[float], rng: np.random.Generator, temperature: float) -> list[int]:
-    """One ranking of K replies as indices, best first.
+    """Return one ranking of K replies as indices, best first.
 
     Adding Gumbel noise of scale T and sorting draws from Plackett and Luce's model. At T = 0 equal utilities
     are ordered at random.
@@ -47,35 +47,35 @@ def perceived(
     position_bias: float = 0.0,
     both_orders: bool = True,
 ) -> Floats:
-    """The utilities (K,) that a biased judge perceives in replies shown in this order. `annotator` ranks.
+    """Return the utilities (K,) that a biased judge perceives in replies shown in this order.
 
-    `length_bias`: units of utility for every ten tokens; `position_bias`: units between the first and the
-    last.
+    `length_bias` is in units of utility for every ten tokens. `position_bias` is the difference in utility
+    between the first position and the last.
     """
     v = np.asarray(utilities, dtype=float) + length_bias * np.asarray(tokens, dtype=float) / 10  # (K,)
     return v if both_orders or len(v) < 2 else v + position_bias * np.linspace(1.0, 0.0, len(v))
 
 
 def gaps(groups: Sequence[Sequence[float]]) -> Floats:
-    """v_i - v_j of all pairs i < j in each group, the replies to one prompt: (pairs,)."""
+    """Return v_i - v_j of all pairs i < j in each group, the replies to one prompt: (pairs,)."""
     rows = [np.asarray(group, dtype=float) for group in groups]
     parts = [(v[:, None] - v[None, :])[np.triu_indices(len(v), 1)] for v in rows]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def agreement(seen: Floats, temperature: float) -> float:
-    """The expected share of pairs that two such labellers order alike: the mean of p^2 + (1 - p)^2.
+    """Return the expected share of pairs that two labellers order alike: the mean of p^2 + (1 - p)^2.
 
-    `seen`: the `gaps` of the utilities that they perceive.
+    `seen` are the `gaps` of the utilities that both perceive.
     """
     p = _preference(seen, temperature)
     return float(np.mean(p**2 + (1 - p) ** 2))
 
 
 def accuracy(seen: Floats, temperature: float, truth: Floats | None = None) -> float:
-    """The expected share of pairs that such a labeller orders as gold does; pairs of equal gold are left out.
+    """Return the expected share of pairs that a labeller orders as gold does, without pairs of equal gold.
 
-    `truth`: the gold gaps of the same pairs, where they differ from the `gaps` seen.
+    `truth` are the gold gaps of the same pairs, if they differ from the `gaps` seen.
     """
     truth = seen if truth is None else truth
     apart = truth != 0
@@ -83,7 +83,7 @@ def accuracy(seen: Floats, temperature: float, truth: Floats | None = None) -> f
 
 
 def _preference(seen: Floats, temperature: float) -> Floats:
-    """P(i over j) of pairs with these gaps v_i - v_j; at T = 0 a step, which is one half at 0."""
+    """Return P(i over j) of pairs with these gaps v_i - v_j; at T = 0 a step, which is one half at 0."""
     if temperature == 0:
         return (np.sign(seen) + 1) / 2
     return 1 / (1 + np.exp(-np.clip(seen / temperature, -500, 500)))
@@ -96,11 +96,11 @@ def temperature_for(
     accuracy: float | None = None,
     truth: Floats | None = None,
 ) -> float:
-    """The temperature at which labellers agree with each other, or with gold, on that share of the pairs.
+    """Return the temperature at which labellers agree with each other, or with gold, on this share of pairs.
 
-    `seen` are the `gaps` that they perceive, `truth` those of gold. It is the largest such temperature, of
-    which a bias may make several. Raises UserError, which names the largest share possible, where there is
-    none.
+    `seen` are the `gaps` that the labellers perceive, `truth` the gaps of gold. Of several such temperatures,
+    which a bias can cause, it is the largest. Raises UserError, which names the largest possible share, if
+    there is none.
     """
     of: Callable[[float], float]
     if agreement is not None and accuracy is None:
@@ -115,7 +115,7 @@ def temperature_for(
 
 
 def _crossing(name: str, of: Callable[[float], float], target: float, places: Floats) -> float:
-    """Where `of` first reaches the target along `places`, by bisection between two of them."""
+    """Return the point where `of` first reaches the target along `places`, by bisection."""
     values = [of(float(place)) for place in places]
     at = next((i for i, value in enumerate(values) if value >= target), None)
     if at is None:

@@ -1,4 +1,4 @@
-"""What happens while a trainer trains: progress, curve, models kept on the way, warnings, a stop if told."""
+"""Callbacks of a trainer: progress, the curve, models kept on the way, warnings, and a stop on request."""
 
 import shutil
 import signal
@@ -14,11 +14,11 @@ from encore.learning.resumable import last_checkpoint
 from encore.runtime import curves, health, live_curve, sentinel
 from encore.runtime.progress import Progress
 
-Keep = tuple[int, Callable[..., None]]  # after every so many steps: writes a model to `folder`, and leaves it
+Keep = tuple[int, Callable[..., None]]  # (N, write): after every N steps, `write` saves the model
 
 
 class ShowProgress(TrainerCallback):
-    """Prints a line from time to time; its clock starts at the first step of this process."""
+    """A callback that prints a line from time to time; its clock starts at the first step of this process."""
 
     def __init__(self, progress: Progress):
         self.progress = progress
@@ -35,7 +35,7 @@ class ShowProgress(TrainerCallback):
 
 
 class KeepCurve(TrainerCallback):
-    """Writes the curve as training goes; on resume, what was logged after the checkpoint is dropped."""
+    """A callback that writes the curve. On resume it drops the entries logged after the checkpoint."""
 
     def on_train_begin(self, args, state, control, **kwargs):
         live_curve.begin(Path(args.output_dir), state.log_history)
@@ -45,7 +45,7 @@ class KeepCurve(TrainerCallback):
 
 
 class KeepModel(TrainerCallback):
-    """Keeps the model after every so many steps, to be measured; after the last one it is the product."""
+    """A callback that keeps the model after every N steps, to be measured; the last model is the product."""
 
     def __init__(self, trainer: Any, keep: Keep):
         self.trainer = trainer
@@ -58,9 +58,10 @@ class KeepModel(TrainerCallback):
 
 
 class SaveWhenTold(TrainerCallback):
-    """At SIGTERM, as from a scheduler that takes the machine away, saves after the step being made and ends.
+    """A callback that saves and ends after the present step when SIGTERM comes, as from a scheduler.
 
-    Exit status: 143, as of a shell. Of one process alone: several would have to agree on the step.
+    The exit status is 143, as of a shell. It works for one process alone: several would have to agree on the
+    step.
     """
 
     def __init__(self, progress: Progress):
@@ -92,7 +93,7 @@ class SaveWhenTold(TrainerCallback):
 
 
 class WatchDisk(TrainerCallback):
-    """Warns, once, when the disk has no room for a further checkpoint: it is written beside the last."""
+    """A callback that warns once when the disk has no room for a further checkpoint beside the last one."""
 
     def __init__(self, progress: Progress):
         self.progress = progress
@@ -107,13 +108,13 @@ class WatchDisk(TrainerCallback):
 
 
 class WatchHealth(TrainerCallback):
-    """Warns as soon as a check of the training curve fails, once for each check; stops at an error.
+    """A callback that warns once for each check of the training curve that fails, and stops at an error.
 
-    It looks at every twentieth of the run, from the first fifth on; at what is sampled, at every log line.
-    `precision`: in which the policy is trained.
+    It looks at the curve at every twentieth of the run, from the first fifth on. It looks at what is sampled
+    at every log line. `precision` is the precision in which the policy is trained.
     """
 
-    LOOKS = 20  # a look reads all of the history
+    LOOKS = 20  # number of looks in a run, as a look reads all of the history
 
     def __init__(self, progress: Progress, precision: health.Precision):
         self.progress = progress
@@ -134,15 +135,15 @@ class WatchHealth(TrainerCallback):
         self.tell(health.training(curve, curves.scalars(curve), self.precision, when))
 
     def tell(self, checks: list[health.Check]) -> None:
-        """Warn of those that fail for the first time. Raises UserError at an error."""
-        for one in health.stop_at_errors(checks):
-            if not one["ok"] and one["check"] not in self.warned:
-                self.warned.add(one["check"])
-                self.progress.warn(one["message"])
+        """Warn of the checks that fail for the first time. Raises UserError at an error."""
+        for check in health.stop_at_errors(checks):
+            if not check["ok"] and check["check"] not in self.warned:
+                self.warned.add(check["check"])
+                self.progress.warn(check["message"])
 
 
 class StepTimes(TrainerCallback):
-    """Seconds of the first step of this process, in which it warms up, and of the later ones together."""
+    """The seconds of this process: of its first step, in which it warms up, and of its later steps."""
 
     def __init__(self) -> None:
         self.first = self.later = self.began = 0.0
@@ -160,12 +161,12 @@ class StepTimes(TrainerCallback):
         self.steps += 1
 
     def rates(self) -> Mapping[str, float]:
-        """`first_step_s` and `step_s`, where there were such steps."""
+        """Return `first_step_s` and `step_s`, each only if there were such steps."""
         known = {"first_step_s": round(self.first, 4)} if self.steps else {}
         return known | ({"step_s": round(self.later / (self.steps - 1), 4)} if self.steps > 1 else {})
 
 
 def size_mib(checkpoint: Path | None) -> float:
-    """Return the size of a checkpoint on disk, in MiB; 0 where there is none."""
+    """Return the size of a checkpoint on disk, in MiB; 0 without a checkpoint."""
     files = checkpoint.rglob("*") if checkpoint else ()
     return round(sum(path.stat().st_size for path in files if path.is_file()) / 2**20, 2)

@@ -1,8 +1,8 @@
-"""completions.jsonl: sampled completions with their rewards; cut back on resume, so that no row occurs twice.
+"""The file completions.jsonl: sampled completions with their rewards.
 
-It holds every completion of a small run. A rollout of a paper has thousands of long ones, so once the file
-has `ALL` bytes, only the first group of each rollout is added. The file alone decides, so a resumed run keeps
-the same rows.
+On resume the file is cut back, so that no row occurs twice. It holds every completion of a small run. The
+rollouts of a paper have thousands of long completions, so once the file has `ALL` bytes, only the first group
+of each rollout is added. Only the file's size decides, so a resumed run keeps the same rows.
 """
 
 import json
@@ -26,16 +26,16 @@ class Record(TypedDict, total=False):
     answer: str
     difficulty: int
     domain: str
-    calls: int  # of a tool, and those of them that were malformed
+    calls: int  # calls of a tool, and how many of them were malformed
     malformed: int
-    turns: list[str]  # what the policy said, what the tool, and so on
-    tokens: int  # of the policy's own
+    turns: list[str]  # texts of the policy and of the tool, in turn
+    tokens: int  # tokens that the policy has written
     eos: bool  # whether the completion has ended
     reward: float
     rewards: dict[str, float | None]
     advantage: float
-    kl: float  # nats of the sequence, of PPO
-    kept: bool  # of dynamic and of rejection sampling
+    kl: float  # nats of the sequence; PPO has it
+    kept: bool  # whether the completion is kept, with dynamic or rejection sampling
 
 
 class CompletionsLog:
@@ -53,13 +53,13 @@ class CompletionsLog:
         self.file.write("".join(json.dumps(row) + "\n" for row in rows).encode())
 
     def flush(self) -> int:
-        """Force the lines to disk; returns the file's length in bytes."""
+        """Force the lines to disk and return the file's length in bytes."""
         self.file.flush()
         os.fsync(self.file.fileno())
         return self.file.tell()
 
     def cut(self, length: int) -> None:
-        """Keep only the first `length` bytes. Raises UserError where the file is shorter."""
+        """Keep only the first `length` bytes. Raises UserError if the file is shorter."""
         self.file.flush()
         if self.path.stat().st_size < length:
             raise UserError(
@@ -74,16 +74,16 @@ class CompletionsLog:
 
 
 def correct(row: Record) -> bool:
-    """Whether a recorded completion is correct by its accuracy reward."""
+    """Return whether a recorded completion is correct by its accuracy reward."""
     return (row["rewards"].get("accuracy") or 0.0) > 0
 
 
 def by_correctness(rows: Sequence[Record], group_size: int) -> dict[str, float]:
-    """Accuracy, length in tokens of right and wrong completions, shares of groups all right or all wrong, and
-    of completions that are wrong in the other groups.
+    """Return accuracy, lengths of right and wrong completions in tokens, and shares of groups.
 
-    In `rows` one group follows another. Of those alone that have an accuracy reward; empty where none has.
-    What is of no completion is NaN, which the log leaves out.
+    The shares are of groups all right, of groups all wrong, and of the wrong completions in mixed groups. In
+    `rows` one group follows another. Only rows with an accuracy reward count; without any the result is
+    empty. A mean over no completion is NaN, which the log leaves out.
     """
     rows = [row for row in rows if "accuracy" in row["rewards"]]
     if not rows:
@@ -106,9 +106,10 @@ def by_correctness(rows: Sequence[Record], group_size: int) -> dict[str, float]:
 
 
 def by_calls(rows: Sequence[Record]) -> dict[str, float]:
-    """Calls a completion, the share of completions that call, and of calls that are malformed.
+    """Return the calls per completion, the share of completions that call, and the share of malformed calls.
 
-    Empty where there is no tool. The share of no calls at all is NaN, which the log leaves out.
+    The result is empty if there is no tool. The share of malformed calls is NaN without a call, and the log
+    leaves NaN out.
     """
     if "calls" not in rows[0]:
         return {}
@@ -121,22 +122,22 @@ def by_calls(rows: Sequence[Record]) -> dict[str, float]:
 
 
 def by_domain(rows: Sequence[Record], group_size: int) -> dict[str, float]:
-    """Measures of each domain, as NAME/DOMAIN, and the mean of each reward over the rows that have it.
+    """Return the measures of each domain, as NAME/DOMAIN, and the mean of each reward over its rows.
 
-    TRL has the mean of each reward by domain, as rewards/REWARD/DOMAIN/mean. Empty where rows have no
-    domain. In `rows` one group follows another.
+    The mean of a reward in a domain is called rewards/REWARD/DOMAIN/mean, as in TRL. The result is empty if
+    the rows have no domain. In `rows` one group follows another.
     """
     metrics: dict[str, float] = {}
     for domain in sorted({row["domain"] for row in rows if "domain" in row}):
-        own = [row for row in rows if row["domain"] == domain]
-        rewards = [row["reward"] for row in own]
+        members = [row for row in rows if row["domain"] == domain]
+        rewards = [row["reward"] for row in members]
         groups = [rewards[i : i + group_size] for i in range(0, len(rewards), group_size)]
         flat = sum(math.isclose(min(group), max(group), abs_tol=1e-8) for group in groups)
-        measured = by_correctness(own, group_size) | {
+        measured = by_correctness(members, group_size) | {
             "reward": sum(rewards) / len(rewards),
             "frac_reward_zero_std": flat / len(groups),
-            "completions/mean_length": sum(row["tokens"] for row in own) / len(own),
-            "completions/clipped_ratio": sum(not row["eos"] for row in own) / len(own),
+            "completions/mean_length": sum(row["tokens"] for row in members) / len(members),
+            "completions/clipped_ratio": sum(not row["eos"] for row in members) / len(members),
         }
         metrics |= {f"{name}/{domain}": value for name, value in measured.items()}
     values: dict[str, list[float]] = {}

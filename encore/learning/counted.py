@@ -25,7 +25,7 @@ class Counts:
 
 
 class Counted(InWindows):
-    """Mixin for a trainer of TRL that counts tokens and averages its metrics between two log lines."""
+    """A mixin for a trainer of TRL that counts tokens and averages its metrics between two log lines."""
 
     _total_train_tokens: int
 
@@ -38,5 +38,5 @@ class Counted(InWindows):
         return loss
 
     def log(self, logs, start_time=None):
-        # without TIMES, so that a repeated run logs the same
+        # times are left out, so that a repeated run logs the same numbers
         super().log({name: value for name, value in logs.items() if name not in TIMES}, start_time)

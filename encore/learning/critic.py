@@ -19,10 +19,10 @@ from encore.recipe.grpo_args import PpoArgs
 
 
 class LearningCritic(TrainerCallback):
-    """A critic with its value loss and an optimizer that makes its steps when the policy's does."""
+    """A critic with its value loss and its optimizer, which makes a step whenever the policy's does."""
 
     def __init__(self, critic: Critic, ppo: PpoArgs, trainer: Any, measures: Measures):
-        """`trainer`: its callbacks call the critic's steps."""
+        """Make a critic whose steps are called by the callbacks of `trainer`."""
         self.trainer, self.args, self.measures, self.ppo = trainer, trainer.args, measures, ppo
         if self.args.gradient_checkpointing:
             critic.backbone.gradient_checkpointing_enable(self.args.gradient_checkpointing_kwargs)
@@ -35,29 +35,33 @@ class LearningCritic(TrainerCallback):
 
     @property
     def critic(self) -> Critic:
-        """The network without what several processes have put around it."""
+        """The network without the wrapper that several processes put around it."""
         return self.trainer.accelerator.unwrap_model(self.model)
 
     def groups(self) -> list[dict[str, Any]]:
-        """Return the weights that learn, those that decay and the others."""
+        """Return the weights that learn: the group that decays and the group that does not."""
         decayed = set(self.trainer.get_decay_parameter_names(self.critic))
         weights: dict[bool, list[nn.Parameter]] = {True: [], False: []}
         for name, weight in self.critic.named_parameters():
             if weight.requires_grad:
                 weights[name in decayed].append(weight)
         decay = {True: self.args.weight_decay, False: 0.0}
-        return [{"params": own, "weight_decay": decay[decays]} for decays, own in weights.items() if own]
+        return [
+            {"params": parameters, "weight_decay": decay[decays]}
+            for decays, parameters in weights.items()
+            if parameters
+        ]
 
     # -- values ------------------------------------------------------------------------------------------
 
     def values(self, batch: Minibatch) -> Tensor:
-        """Return the present values, (B, T); at most a micro-batch's completions are run at a time."""
+        """Return the present values, (B, T), computed for a micro-batch of completions at a time."""
         rows = min(piece_rows(len(batch)), self.args.train_batch_size)
         with self.trainer.accelerator.autocast():
             return token_values(self.model, batch.ids, batch.mask, batch.time, rows)
 
     def loss(self, model: Any, minibatch: Minibatch, batch: Batch) -> Tensor:
-        """Return the weighted part, (), of a micro-batch in the value loss of the optimizer step."""
+        """Return the weighted part, (), that a micro-batch adds to the value loss of the optimizer step."""
         assert minibatch.values is not None
         assert minibatch.returns is not None
         terms, cut = losses.value_terms(
@@ -98,7 +102,7 @@ class LearningCritic(TrainerCallback):
     # -- resume ------------------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """Return what a checkpoint keeps; of sharded weights the part of this process."""
+        """Return the state for a checkpoint; of sharded weights, the part of this process."""
         return {
             "weights": learnt(self.critic),
             "optimizer": own_state(self.optimizer),
@@ -108,5 +112,5 @@ class LearningCritic(TrainerCallback):
     def restore(self, state: State) -> None:
         set_learnt(self.critic, state["weights"])
         load_own_state(self.optimizer, state["optimizer"])
-        if self.scheduler:  # none where all steps were done before
+        if self.scheduler:  # there is no scheduler if all steps were done before
             self.scheduler.load_state_dict(state["scheduler"])

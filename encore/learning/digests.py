@@ -1,7 +1,7 @@
-"""The digests of a training checkpoint: written as it is saved, looked at before training goes on from it.
+"""The digests of a training checkpoint, written when it is saved and checked before training resumes from it.
 
-The first process computes them for all files, a file a thread, right after all processes have written theirs:
-the files are still in memory then, and SHA-256 takes half a second to a second a gigabyte.
+The first process computes the digests of all files, a file a thread, right after all processes have written
+their files. The files are still in memory then, and SHA-256 takes half a second to a second a gigabyte.
 """
 
 import os
@@ -11,12 +11,12 @@ from pathlib import Path
 from encore.runtime import digests
 from encore.runtime.sentinel import sizes
 
-DIGESTS = "checkpoint.sha256"  # in the checkpoint, as `sha256sum -c` reads it there
-AT_ONCE = min(8, os.cpu_count() or 1)  # files that are read at a time
+DIGESTS = "checkpoint.sha256"  # a file of the checkpoint that `sha256sum -c` can read
+AT_ONCE = min(8, os.cpu_count() or 1)  # number of files that are read at the same time
 
 
 def write(checkpoint: Path, last: str) -> None:
-    """List the digests of all files in DIGESTS. `last`: the file whose line ends the list."""
+    """List the digests of all files in DIGESTS. The line of the file `last` ends the list."""
     names = sorted(sizes(checkpoint), key=lambda name: (name == last, name))
     with ThreadPoolExecutor(AT_ONCE) as pool:
         computed = pool.map(lambda name: digests.of_file(checkpoint / name), names)
@@ -25,10 +25,10 @@ def write(checkpoint: Path, last: str) -> None:
 
 
 def damaged(checkpoint: Path, last: str) -> str | None:
-    """Return the name of a file that is missing or not as it was saved; None if there is no such file.
+    """Return the name of a file that is missing or not as it was saved; None if all files are as saved.
 
-    Without DIGESTS, as in a checkpoint of an earlier version, nothing is known and None is returned. `last`:
-    as in `write`; a list that does not end with it is damaged itself.
+    None is also returned without DIGESTS, as in a checkpoint of an earlier version, of which nothing is
+    known. `last` is the file whose line ends the list; a list that does not end with it is damaged itself.
     """
     try:
         text = (checkpoint / DIGESTS).read_bytes().decode()

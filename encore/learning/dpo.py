@@ -1,7 +1,7 @@
-"""TRL's DPOTrainer with exact resume, on pairs tokenised by us, in batches of like length.
+"""TRL's DPOTrainer with exact resume, on pairs that we tokenise, in batches of like length.
 
-Direct preference optimisation (Rafailov et al. 2023, arXiv 2305.18290, Eq. 7) minimises over pairs of a
-chosen completion y_w and a rejected y_l of a prompt x
+Direct preference optimisation (Rafailov et al. 2023, arXiv 2305.18290, Eq. 7) minimises the following loss
+over pairs of a chosen completion y_w and a rejected completion y_l of a prompt x:
 
     -log sigmoid( beta log pi(y_w|x)/pi_ref(y_w|x) - beta log pi(y_l|x)/pi_ref(y_l|x) )
 
@@ -26,10 +26,10 @@ TokenPair = dict[str, list[int]]  # prompt_ids, chosen_ids, rejected_ids
 
 
 def tokenise(pairs: Sequence[preferences.Pair], tokenizer: Any) -> list[TokenPair]:
-    """Token ids of each pair, prompt and completions apart.
+    """Return the token ids of each pair, with prompt and completions apart.
 
-    A completion that came to its end has the end of sequence, which is preferred or not like its other
-    tokens; one that was cut has none.
+    A completion that came to its end has the end-of-sequence token, which is preferred or not like the other
+    tokens. A truncated completion has none.
     """
     prompts = prompt_ids([pair["prompt"] for pair in pairs], tokenizer)
     chosen = reply_ids([p["chosen"] for p in pairs], [p["chosen_truncated"] for p in pairs], tokenizer)
@@ -41,12 +41,12 @@ def tokenise(pairs: Sequence[preferences.Pair], tokenizer: Any) -> list[TokenPai
 
 
 def length(pair: TokenPair) -> int:
-    """Tokens of the prompt and the longer completion."""
+    """Return the tokens of the prompt and the longer completion."""
     return len(pair["prompt_ids"]) + max(len(pair["chosen_ids"]), len(pair["rejected_ids"]))
 
 
 class DPO(Counted, DPOTrainer):
-    """DPOTrainer, resumable at any step; its datasets hold `TokenPair`s."""
+    """A DPOTrainer that can resume at any step; its datasets hold `TokenPair`s."""
 
     args: Any
     ref_model: Any
@@ -56,7 +56,7 @@ class DPO(Counted, DPOTrainer):
             super().__init__(*args, **kwargs)
 
     def _prepare_dataset(self, dataset, processing_class, args, dataset_name):
-        """`dataset` unchanged: TRL would tokenise prompt and completion as one, and end what was cut."""
+        """Return `dataset` unchanged: TRL would tokenise it otherwise, and end truncated completions."""
         return dataset
 
     def length(self, row: Any) -> int:

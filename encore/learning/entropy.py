@@ -1,6 +1,6 @@
-"""The entropy bonus of a policy's loss, with a coefficient that is fixed or adapts (Skywork-OR1, 2505.22312).
+"""The entropy bonus of a policy's loss, with a fixed or adaptive coefficient (Skywork-OR1, 2505.22312).
 
-TRL computes it inside its loss, from private attributes; the arguments are TRL's.
+TRL computes the bonus inside its loss, from private attributes. Here the arguments have TRL's names.
 """
 
 from typing import Any
@@ -10,10 +10,10 @@ from torch import Tensor
 
 
 class EntropyBonus:
-    """The coefficient of the bonus, and the entropy of the optimizer step that it adapts to.
+    """The coefficient of the bonus, and the entropy of the optimizer step that the coefficient adapts to.
 
     After a step whose mean entropy was at most `entropy_target` (nats), an adaptive coefficient grows by
-    `entropy_coef_delta`, else it falls. While the entropy is above the target the bonus has no weight.
+    `entropy_coef_delta`; otherwise it falls. While the entropy is above the target the bonus has no weight.
     """
 
     def __init__(self, args: Any) -> None:
@@ -23,7 +23,7 @@ class EntropyBonus:
         self.sums: Tensor | None = None  # entropy and tokens of the present step, (2,)
 
     def __bool__(self) -> bool:
-        """Whether the loss has a bonus at all."""
+        """Return whether the loss has a bonus."""
         return bool(self.args.entropy_coef or self.args.use_adaptive_entropy)
 
     @property
@@ -33,7 +33,7 @@ class EntropyBonus:
         return 0.0 if enough else self.coef
 
     def add(self, entropy: Tensor, counted: Tensor, accelerator: Any) -> None:
-        """Take in a micro-batch; at the end of an optimizer step, adapt. `entropy`, `counted`: (B, T)."""
+        """Add the entropies of a micro-batch, (B, T), and adapt at the end of an optimizer step."""
         sums = torch.stack([(entropy * counted).sum(), counted.sum()]).detach()
         self.sums = sums if self.sums is None else self.sums + sums
         if not (self.args.use_adaptive_entropy and accelerator.sync_gradients):
@@ -45,9 +45,9 @@ class EntropyBonus:
         self.coef = min(max(moved, self.args.entropy_coef_min), self.args.entropy_coef_max)
 
     def state(self) -> dict[str, float]:
-        """What a checkpoint keeps; checkpoints are made between optimizer steps."""
+        """Return the state for a checkpoint, which is only saved between optimizer steps."""
         return {"coef": self.coef, "entropy": self.entropy}
 
     def restore(self, state: dict[str, float]) -> None:
-        """Set what `state` returned."""
+        """Restore what `state` returned."""
         self.coef, self.entropy = state["coef"], state["entropy"]

@@ -1,4 +1,4 @@
-"""How advantages are made of a rollout's rewards; the equations are in `encore.objectives`."""
+"""Estimators turn a rollout's rewards into advantages; the equations are in `encore.objectives`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,40 +23,40 @@ from encore.worlds.protocol import Problem
 
 
 class Estimator(Part, Protocol):
-    """Makes the advantages of a round of completions."""
+    """An object that makes the advantages of a round of completions."""
 
     def estimate(self, batch: Minibatch, scores: Scores) -> Minibatch:
-        """Return `batch`, whose advantages are 0, with those that it learns from."""
+        """Return the completions of `batch` to learn from, with their advantages, which are 0 in `batch`."""
 
 
 class Stateless:
-    """An estimator whose advantages depend on nothing before the round."""
+    """An estimator whose advantages depend on no earlier round."""
 
     def state(self) -> None:
         """Return None: a checkpoint keeps nothing."""
 
     def restore(self, state: None) -> None:
-        """Set nothing."""
+        """Do nothing: there is no state."""
 
 
 @dataclass(frozen=True)
 class Group(Stateless):
-    """GRPO's advantages and TRL's variants of them, of the group's rewards."""
+    """The advantages of GRPO and of the variants in TRL, made of the group's rewards."""
 
     size: int
     scale: str
     normalize_first: bool
 
     def estimate(self, batch: Minibatch, scores: Scores) -> Minibatch:
-        found, _ = advantages.of_groups(
+        estimates, _ = advantages.of_groups(
             scores.rewards, scores.weights, self.size, self.scale, self.normalize_first
         )
-        return replace(batch, advantages=found[scores.own])
+        return replace(batch, advantages=estimates[scores.own])
 
 
 @dataclass(frozen=True)
 class Table(Stateless):
-    """An advantage of the table of `objectives.advantages`; `of_accuracy`: of the accuracy reward alone."""
+    """An advantage of the table of `objectives.advantages`, of the accuracy reward alone if `of_accuracy`."""
 
     function: advantages.Advantage
     size: int
@@ -74,9 +74,9 @@ class MovingAverage:
         self.baseline = advantages.MovingAverage()
 
     def estimate(self, batch: Minibatch, scores: Scores) -> Minibatch:
-        found = self.baseline.advantages(scores.totals)
+        estimates = self.baseline.advantages(scores.totals)
         self.baseline = self.baseline.after(scores.totals)
-        return replace(batch, advantages=found[scores.own])
+        return replace(batch, advantages=estimates[scores.own])
 
     def state(self) -> tuple[float, int]:
         return self.baseline.total, self.baseline.count
@@ -87,15 +87,15 @@ class MovingAverage:
 
 @dataclass(frozen=True)
 class Process(Stateless):
-    """Advantages of each token from the rewards of steps, which `read_steps` finds (DeepSeekMath §4.1.3)."""
+    """Advantages of each token from the rewards of steps, which `read_steps` reads (DeepSeekMath §4.1.3)."""
 
     read_steps: Reader
     size: int
 
     def estimate(self, batch: Minibatch, scores: Scores) -> Minibatch:
         steps = gather_object(self.steps(scores))
-        found = process_supervision.advantages(steps, self.size, batch.time)[scores.own]
-        return replace(batch, advantages=found.to(scores.rewards.device))
+        estimates = process_supervision.advantages(steps, self.size, batch.time)[scores.own]
+        return replace(batch, advantages=estimates.to(scores.rewards.device))
 
     def steps(self, scores: Scores) -> list[process_supervision.Steps]:
         """Return the steps of each of this process's completions."""
@@ -111,7 +111,7 @@ class Process(Stateless):
 
 
 class Gae:
-    """Generalized advantage estimation of PPO, with the KL to the reference in the rewards."""
+    """Generalized advantage estimation of PPO, with the KL to the reference as part of the rewards."""
 
     def __init__(self, args: PpoArgs, policy: Policy, critic: LearningCritic, measures: Measures):
         self.args, self.policy, self.critic, self.measures = args, policy, critic, measures
@@ -129,15 +129,15 @@ class Gae:
         rewards = gae.token_rewards(ends.to(log_ratio.dtype), log_ratio, mask, self.kl_coef)
         if args.whiten_rewards:
             rewards = gae.whiten(rewards, mask, shift_mean=False, summed=summed)
-        found = gae.advantages(rewards, values, mask, args.gamma, args.lam)
-        returns = found + values
+        estimates = gae.advantages(rewards, values, mask, args.gamma, args.lam)
+        returns = estimates + values
         if args.whiten_advantages:
-            found = gae.whiten(found, mask, summed=summed)
+            estimates = gae.whiten(estimates, mask, summed=summed)
         sequence_kl = log_ratio.sum(dim=1)  # (B,) nats
         for row, nats in zip(scores.records, sequence_kl.tolist(), strict=True):
             row["kl"] = nats
         self.measure(ends, sequence_kl, gae.explained_variance(values, returns, mask))
-        return replace(batch, advantages=found, values=values, returns=returns, ref=None)
+        return replace(batch, advantages=estimates, values=values, returns=returns, ref=None)
 
     def summed(self, value: Tensor) -> Tensor:
         """Return the sum of a number over all processes."""
@@ -164,7 +164,7 @@ class Gae:
 
 
 def of_stage(name: str | None, args: Any, read_steps: Callable | None) -> Estimator:
-    """Return the estimator that a stage's key `advantage` names; None: TRL's, by `args`, a GRPOConfig."""
+    """Return the estimator that a stage's key `advantage` names; if None, TRL's by `args`, a GRPOConfig."""
     size = args.num_generations
     if name is None:
         return Group(size, args.scale_rewards, args.multi_objective_aggregation == "normalize_then_sum")

@@ -1,4 +1,4 @@
-"""Run a trainer to its last step, from where an earlier process stopped."""
+"""The run of a trainer to its last step, from where an earlier process stopped."""
 
 import shutil
 import time
@@ -45,8 +45,8 @@ from encore.runtime.provenance import Fit
 def fit(trainer: Resumable, progress: Progress, keep: Keep | None = None) -> Fit:
     """Train from the newest complete checkpoint to the end; `keep` models on the way.
 
-    Raises UserError at a non-finite number, at a failed save, where the data ends before the last step, where
-    weights are to be sharded that would not be, and at a checkpoint of another number of processes.
+    Raises UserError at a number that is not finite, at a failed save, if the data ends before the last step,
+    if weights that should be sharded would not be, and at a checkpoint of another number of processes.
     """
     _shard(trainer)
     learn_in_float32(trainer.model)
@@ -65,7 +65,7 @@ def fit(trainer: Resumable, progress: Progress, keep: Keep | None = None) -> Fit
         trainer.begin_anew()
     state = TrainerState.load_from_json(str(newest / "trainer_state.json")) if newest else None
     if newest and state and state.global_step >= state.max_steps:
-        # transformers would train another step
+        # without this, transformers would train one more step
         progress.say(f"all {state.global_step} steps were done before")
         trainer._load_from_checkpoint(str(newest))
         trainer.state = state
@@ -93,7 +93,7 @@ def fit(trainer: Resumable, progress: Progress, keep: Keep | None = None) -> Fit
 
 
 def _shard(trainer: Resumable) -> None:
-    """Make ready a model that is to be sharded. Raises UserError where the trainer would not shard it."""
+    """Prepare a model that is to be sharded. Raises UserError if the trainer would not shard it."""
     if gpus.sharded():
         if not (trainer.is_fsdp_enabled and trainer.args.world_size > 1):
             raise UserError(
@@ -105,7 +105,7 @@ def _shard(trainer: Resumable) -> None:
 def _watch(
     trainer: Resumable, progress: Progress, keep: Keep | None, trained_in: health.Precision, times: StepTimes
 ) -> None:
-    """Add what happens while the trainer trains, in this order, in place of transformers' printing."""
+    """Add the callbacks of a training, in this order, and remove transformers' printing."""
     trainer.remove_callback(PrinterCallback)
     callbacks: list[TrainerCallback] = [OrderOfEpoch(), ShowProgress(progress), KeepCurve()]
     callbacks += [KeepModel(trainer, keep)] if keep else []
@@ -117,12 +117,12 @@ def _watch(
 
 
 def _train(trainer: Resumable, newest: Path | None, step: int) -> None:
-    """Train on from the checkpoint `newest`, of this step, or from the beginning; trackers follow."""
+    """Train on from `newest`, the checkpoint at `step`, or from the beginning; trackers follow along."""
     if newest:
         trainer.add_callback(Resume(trainer, newest))
     with tracking.followed(trainer.args, step) as trackers:
         for tracker in trackers:
-            trainer.remove_callback(type(tracker.inner))  # as the trainer has made it
+            trainer.remove_callback(type(tracker.inner))  # the callback that the trainer has made
             trainer.add_callback(tracker)
         with narrow_tiles(trainer.model):
             trainer.clock.began = time.perf_counter()
@@ -130,13 +130,13 @@ def _train(trainer: Resumable, newest: Path | None, step: int) -> None:
 
 
 def _made_on(args: Any) -> dict[str, int | str]:
-    """Return the processes of a training, and each one's part of the batch of a step."""
-    own = args.train_batch_size * args.gradient_accumulation_steps
+    """Return the number of processes of a training, and each process's part of the batch of a step."""
+    part = args.train_batch_size * args.gradient_accumulation_steps
     return {
         "processes": args.world_size,
         "nodes": gpus.nodes(),
         "shard": "fsdp" if gpus.sharded() else "none",
-        "global_batch": own * args.world_size,
+        "global_batch": part * args.world_size,
         "per_device_train_batch_size": args.train_batch_size,
         "gradient_accumulation_steps": args.gradient_accumulation_steps,
     }
@@ -154,6 +154,6 @@ def clean(folder: Path) -> None:
 
 
 def _remove_incomplete(folder: Path) -> None:
-    """Remove what is left of a checkpoint that a killed process was writing or removing."""
+    """Remove the remains of a checkpoint that a killed process was writing or removing."""
     for path in [folder / PARTIAL, *(set(folder.glob("checkpoint-*")) - set(checkpoints(folder)))]:
         shutil.rmtree(path, ignore_errors=True)

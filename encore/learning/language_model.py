@@ -10,10 +10,10 @@ from encore.learning.resumable import EPOCH_STRIDE, Resumable
 
 
 class SortedWindows(Sampler[int]):
-    """A random order whose windows, one optimizer step each, are sorted by length.
+    """A random order whose windows, one for each optimizer step, are sorted by length.
 
-    With gradient accumulation the micro-batches of a step then hold documents of like length, so little is
-    padded, while the documents of a step, hence its gradient, are those of a plain random order. An
+    With gradient accumulation the micro-batches of a step then hold documents of like length, so there is
+    little padding. The documents of a step, hence its gradient, are those of a plain random order. An
     incomplete last window is left out.
     """
 
@@ -34,10 +34,10 @@ class SortedWindows(Sampler[int]):
 
 
 class InWindows(Resumable):
-    """Mixin for a `Trainer` whose data come in an order of `SortedWindows`; a window is its step."""
+    """A mixin for a `Trainer` whose data come in an order of `SortedWindows`, with a window for each step."""
 
     def length(self, row: Any) -> int:
-        """Return the tokens of a row of the data."""
+        """Return the number of tokens in a row of the data."""
         return len(row["input_ids"])
 
     def _get_train_sampler(self, dataset: Any = None):
@@ -47,7 +47,7 @@ class InWindows(Resumable):
 
 
 class LanguageModel(InWindows):
-    """Trainer on a list of `document`s, which counts the tokens it has seen without padding."""
+    """A trainer on a list of `document`s, which counts the tokens it has seen without padding."""
 
     padding = 0  # the token with which `collate` pads
 

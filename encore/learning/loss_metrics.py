@@ -1,13 +1,13 @@
-r"""What a log line says of the loss of GRPO, by TRL's names, each a mean over all processes.
+r"""The metrics of GRPO's loss in a log line, by TRL's names; each is a mean over all processes.
 
-| metric                 | of the tokens in the loss                                                        |
+| metric                 | what it is, over the tokens in the loss                                          |
 |------------------------|----------------------------------------------------------------------------------|
-| kl                     | mean of the KL estimate, where the loss has one                                  |
+| kl                     | mean of the KL estimate, if the loss has one                                     |
 | entropy                | mean entropy of the next token, nats                                             |
-| clip_ratio/low_mean    | share where w < 1 - low and A < 0; low_min: the least of a completion            |
-| clip_ratio/high_mean   | share where w > 1 + high and A > 0; high_max: the most of a completion           |
-| clip_ratio/region_mean | share of both                                                                    |
-| cispo_clip_ratio       | share where w > high and A > 0, of CISPO alone                                   |
+| clip_ratio/low_mean    | share where w < 1 - low and A < 0; low_min: the least share of a completion      |
+| clip_ratio/high_mean   | share where w > 1 + high and A > 0; high_max: the largest share of a completion  |
+| clip_ratio/region_mean | the sum of both shares                                                           |
+| cispo_clip_ratio       | share where w > high and A > 0; CISPO alone has it                               |
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ from encore.objectives.grpo import LOSSES, Batch, Terms, clip_range, clipped, tr
 def loss_metrics(
     terms: Terms, batch: Batch, entropy: Tensor, args: Any, accelerator: Any, clips: bool = True
 ) -> dict[str, float]:
-    """Return the metrics of a micro-batch; without `clips` those of no clip.
+    """Return the metrics of a micro-batch, without the metrics of the clip unless `clips`.
 
     `entropy`: (B, T). `args`: TRL's GRPOConfig.
     """
@@ -36,7 +36,7 @@ def loss_metrics(
     def of_completions(values: Tensor) -> Tensor:
         if values.shape[1] == 1:
             return accelerator.gather(values[:, 0])
-        return accelerator.gather((values * batch.mask).sum(-1) / batch.mask.sum(-1))  # NaN without a token
+        return accelerator.gather((values * batch.mask).sum(-1) / batch.mask.sum(-1))  # NaN if empty
 
     metrics = {} if terms.kl is None else {"kl": mean(terms.kl)}
     metrics["entropy"] = mean(entropy)

@@ -1,6 +1,6 @@
-"""What the log lines of rollouts say, by TRL's names: of completions and rewards, and of the loss.
+"""The metrics of rollouts in the log lines, by TRL's names: of completions, of rewards, and of the loss.
 
-TRL's trainer keeps a list of values of each metric until the next line, which has their means.
+TRL's trainer keeps a list of the values of each metric until the next log line, which shows their means.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from encore.objectives.grpo import Batch, Terms
 from encore.objectives.kl import kl
 from encore.runtime.curves import FIFTH
 
-# metrics that mean nothing where a prompt has one completion, and where nothing verifies the answers
+# metrics that mean nothing if a prompt has one completion, or if nothing verifies the answers
 OF_GROUPS = ("frac_reward_zero_std", "groups/all_correct", "groups/all_wrong", "groups/wrong_in_mixed")
 OF_ANSWERS = ("accuracy", "length/correct", "length/incorrect", *OF_GROUPS)
 
@@ -36,9 +36,9 @@ class Measures:
     def __init__(
         self, trainer: Any, entropy_bonus: EntropyBonus, of_critic: bool = False, clips: bool = True
     ):
-        """`of_critic`: whether advantages are a critic's, so that groups may mean nothing.
+        """Make the metrics of `trainer`. `of_critic`: a critic makes the advantages; groups may mean nothing.
 
-        `clips`: whether the loss is one of `objectives.grpo`, of which it is known where the clip cuts.
+        `clips`: the loss is one of `objectives.grpo`, which report where the clip cuts the gradient.
         """
         self.trainer, self.accelerator = trainer, trainer.accelerator
         self.ratios, self.gap, self.entropy_bonus = RatioStatistics(), SamplerGap(), entropy_bonus
@@ -50,7 +50,7 @@ class Measures:
         return self.trainer._metrics["train"]
 
     def add(self, name: str, value: float) -> None:
-        """Add a value to the metric `name`, of which the log line has the mean."""
+        """Add a value to the metric `name`; the log line shows the mean of its values."""
         self.log[name].append(value)
 
     def add_mean(self, name: str, value: Tensor) -> None:
@@ -58,13 +58,16 @@ class Measures:
         self.add(name, self.accelerator.gather(value.detach()).mean().item())
 
     def set(self, name: str, value: float) -> None:
-        """Have the log line show the newest value of `name`, where others are means."""
+        """Have the log line show the newest value of `name`, not a mean."""
         self.log[name] = [value]
 
     # -- a round of completions ------------------------------------------------------------------------------
 
     def completions(self, sampled: Sampled, ended: Tensor) -> None:
-        """Take in the lengths of a round; `ended`: (completions,) of bool, whether the last token ends it."""
+        """Add the lengths of a round.
+
+        `ended`: (completions,) of bool, whether a completion's last token ends it.
+        """
         device, state = self.accelerator.device, self.trainer.state
         prompts = torch.tensor([len(ids) for ids in sampled.prompts], device=device)
         lengths = torch.tensor([len(ids) for ids in sampled.said], device=device)
@@ -77,13 +80,13 @@ class Measures:
         self.lengths("terminated_length", lengths[ended] if ended.any() else lengths.new_zeros(1))
 
     def lengths(self, name: str, lengths: Tensor) -> None:
-        """Take in lengths in tokens, (completions,)."""
+        """Add lengths in tokens, (completions,)."""
         lengths = lengths.float()
         for kind, value in (("mean", lengths.mean()), ("min", lengths.min()), ("max", lengths.max())):
             self.add(f"completions/{kind}_{name}", value.item())
 
     def rewards(self, scores: Scores, told: dict[str, float]) -> None:
-        """Take in the rewards of a round, and what reward functions have `told`."""
+        """Add the rewards of a round, and the metrics that reward functions have logged."""
         args = self.trainer.args
         for name, rewards in zip(scores.names, scores.rewards.T, strict=True):
             self.add(f"rewards/{name}/mean", rewards.nanmean().item())
@@ -101,7 +104,7 @@ class Measures:
             self.add(name, value)
 
     def sampler(self, batch: Minibatch) -> None:
-        """Take in how far the sampler was from the policy, where the loss is corrected for it."""
+        """Add the distance of the sampler from the policy, if the loss is corrected for it."""
         if batch.correction is None:
             return
         assert batch.old is not None
@@ -116,13 +119,13 @@ class Measures:
         self.over_processes("sampling/importance_sampling_ratio", weights, kinds)
 
     def over_processes(self, name: str, values: Tensor, kinds: Mapping[str, Callable]) -> None:
-        """Take in measures of this process's `values`, combined over the processes by the same measure."""
+        """Add measures of this process's `values`, combined over the processes by the same measure."""
         for kind, measure in kinds.items():
-            own = measure(values) if values.numel() else values.new_zeros(())
-            self.add(f"{name}/{kind}", measure(self.accelerator.gather(own)).item())
+            local = measure(values) if values.numel() else values.new_zeros(())
+            self.add(f"{name}/{kind}", measure(self.accelerator.gather(local)).item())
 
     def advantages(self, batch: Minibatch) -> None:
-        """Take in the mean size of the advantages of a round."""
+        """Add the mean absolute advantage of a round."""
         size = batch.advantages.abs()
         if size.dim() > 1:
             mask = batch.loss_mask
@@ -130,14 +133,14 @@ class Measures:
         self.add_mean("advantage/abs", size.mean())
 
     def groups(self, records: Sequence[Record]) -> list[Record]:
-        """Take in the completions of a round as they are recorded; returns those of all processes."""
+        """Add the completions of a round as they are recorded, and return the records of all processes."""
         rows, size = gather_object(list(records)), self.trainer.num_generations
         for name, value in (by_correctness(rows, size) | by_domain(rows, size) | by_calls(rows)).items():
             self.add(name, value)
         return rows
 
     def without_groups(self) -> None:
-        """Leave out what means nothing with a critic."""
+        """Remove the metrics that mean nothing with a critic."""
         if not self.of_critic:
             return
         verified = "accuracy" in self.trainer.reward_func_names
@@ -147,7 +150,7 @@ class Measures:
     # -- a micro-batch ---------------------------------------------------------------------------------------
 
     def loss(self, minibatch: Minibatch, batch: Batch, entropy: Tensor, terms: Terms, used: int) -> None:
-        """Take in the loss of a micro-batch. `entropy`: (B, T); `used`: micro-batches before it."""
+        """Add the loss of a micro-batch. `entropy`: (B, T); `used`: number of micro-batches before it."""
         args, state = self.trainer.args, self.trainer.state
         for name, value in loss_metrics(
             terms, batch, entropy.detach(), args, self.accelerator, self.clips
@@ -161,7 +164,7 @@ class Measures:
         logps, mask = batch.logp.detach(), batch.mask
         if batch.sampled is not None and used < args.gradient_accumulation_steps:
             self.gap.add(batch.sampled, logps, mask, self.accelerator)
-        old = logps if minibatch.old is None else minibatch.old  # without noise
+        old = logps if minibatch.old is None else minibatch.old  # log pi_old without the noise
         self.ratios.add(
             logps - batch.old,
             mask,
@@ -200,7 +203,7 @@ class Measures:
 
 
 def record_advantages(records: Sequence[Record], batch: Minibatch) -> None:
-    """Write the advantage of each completion into its record; of advantages of tokens their mean."""
+    """Write the advantage of each completion into its record; the mean if each token has an advantage."""
     advantages = batch.advantages
     if advantages.dim() > 1:
         advantages = completion_means(advantages, batch.completion_mask)

@@ -1,7 +1,7 @@
-"""The tensors of a rollout, and how they are chosen, joined, shuffled and cut into minibatches.
+"""The tensors of a rollout, with functions to choose, join, shuffle and cut them.
 
-A rollout is first `Tokens`: what was sampled. Log-probabilities and advantages make it a `Minibatch`, whether
-it has all completions of the rollout or those of one micro-batch.
+A rollout is first `Tokens`, the sampled tokens. Log-probabilities and advantages make it a `Minibatch`, with
+all completions of the rollout or with those of a micro-batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ class Tokens:
     prompt_ids: Tensor  # (B, P)
     prompt_mask: Tensor  # (B, P) 1 at real tokens
     completion_ids: Tensor  # (B, T)
-    completion_mask: Tensor  # (B, T) 1 at real tokens; 0 all along a truncated completion without a loss
+    completion_mask: Tensor  # (B, T) 1 at real tokens; 0 in truncated completions without a loss
     own: Tensor | None = None  # (B, T) 1 at the policy's tokens, 0 at a tool's; None if all are the policy's
 
     @property
@@ -55,15 +55,15 @@ class Minibatch(Tokens):
     advantages: Tensor  # (B,) of a completion, or (B, T) of each token
     old: Tensor | None = None  # (B, T) log pi_old; None if the rollout is one update, or not yet computed
     ref: Tensor | None = None  # (B, T) log pi_ref; None without KL in the loss, or if not yet computed
-    sampled: Tensor | None = None  # (B, T) log-probabilities that the sampler told, NaN where it knows none
-    correction: Tensor | None = None  # (B, T) or (B, 1) pi_old / pi_sampler, cut; None without correction
-    noise: Tensor | None = None  # (B, T) what is added to log pi_old
-    values: Tensor | None = None  # (B, T) of the critic when the completions were sampled
-    returns: Tensor | None = None  # (B, T) what the critic is to predict
+    sampled: Tensor | None = None  # (B, T) the sampler's log-probabilities, NaN where it reports none
+    correction: Tensor | None = None  # (B, T) or (B, 1) pi_old / pi_sampler, clipped; None without correction
+    noise: Tensor | None = None  # (B, T) noise that is added to log pi_old
+    values: Tensor | None = None  # (B, T) the critic's values when the completions were sampled
+    returns: Tensor | None = None  # (B, T) the targets of the critic
 
 
 def rows(batch: AnyTokens, chosen: Sequence[int] | Tensor | slice) -> AnyTokens:
-    """Return the completions that are `chosen` by their numbers, in this order."""
+    """Return the completions with the numbers `chosen`, in this order."""
     return _each(batch, lambda name, value: value[chosen])
 
 
@@ -79,14 +79,15 @@ def cut(batch: AnyTokens, parts: int) -> list[AnyTokens]:
 
 
 def together(parts: Sequence[AnyTokens]) -> AnyTokens:
-    """Return what `cut` has cut."""
+    """Return the batch that `cut` has cut into `parts`."""
     return _each(parts[0], lambda name, value: torch.cat([vars(part)[name] for part in parts]))
 
 
 def joined(parts: Sequence[AnyTokens], pad_token: int) -> AnyTokens:
     """Return the completions of all `parts`, one after another, as wide as the longest of them.
 
-    Prompts are padded on the left, all else on the right; ids with `pad_token`, other tensors with 0.
+    Prompts are padded on the left, everything else on the right. Ids are padded with `pad_token`, other
+    tensors with 0.
     """
 
     def join(name: str, value: Tensor) -> Tensor:
@@ -121,7 +122,8 @@ def _widened(tensor: Tensor, width: int, fill: int, left: bool) -> Tensor:
 def _trimmed(batch: AnyTokens, pad_token: int) -> AnyTokens:
     """Return `batch` without the columns in which every completion is padding."""
     prompt = int(batch.prompt_mask.sum(dim=1).max())
-    # not by the mask, which is 0 all along a truncated completion that is left out of the loss
+    # the mask would not do: it is 0 everywhere in a truncated completion that is left out of the loss
+    #
     real = (batch.completion_ids != pad_token) | (batch.completion_mask != 0)
     completion = int(real.any(dim=0).nonzero().max()) + 1
 

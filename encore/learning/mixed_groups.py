@@ -8,9 +8,10 @@ because a group all right or all wrong has equal rewards and so no advantage. Ro
 sampled until the rollout is full of such mixed groups. As in the authors' code (verl,
 `filter_groups.metric=acc`), the accuracy reward decides what is correct, whatever else is rewarded; surplus
 mixed groups of the last round are dropped; and the number of rounds is bounded. A round has as many prompts
-as the rollout needs groups (in the authors' code three times as many). When the rounds are used up, the
-authors' code stops. Here a rollout with at least one mixed group is filled up with other groups, whose
-advantage is set to 0, and counted as `dynamic/underfull`.
+as the rollout needs groups (in the authors' code three times as many).
+
+When the rounds are used up, the authors' code stops. Here a rollout with at least one mixed group is filled
+up with other groups, whose advantage is set to 0, and counted as `dynamic/underfull`.
 """
 
 from dataclasses import replace
@@ -30,10 +31,10 @@ from encore.learning.scoring import Row
 
 
 def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bool = True) -> list[int]:
-    """Return the numbers of the `prompts` prompts of round `number`, counted from 0 over all of the run.
+    """Return the numbers of the `prompts` prompts of round `number`, counted from 0 over the whole run.
 
-    They are in the order of `EpochOrder`: a permutation in each epoch, without the last prompts where these
-    do not fill a round. So the first round has the prompts of a run without dynamic sampling.
+    They are in the order of `EpochOrder`: a permutation in each epoch, without the last prompts if they do
+    not fill a round. So the first round has the prompts of a run without dynamic sampling.
     """
     epoch, place = divmod(number, available // prompts)
     generator = torch.Generator().manual_seed(seed + EPOCH_STRIDE * epoch)
@@ -42,19 +43,20 @@ def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bo
 
 
 class MixedGroups(Rollouts):
-    """Rollouts of mixed groups; their prompts come from a cursor of its own instead of the dataloader."""
+    """Rollouts of mixed groups, whose prompts come from a cursor of their own and not from the dataloader."""
 
-    rounds_drawn = 0  # the cursor: later prompts depend on nothing else
+    rounds_drawn = 0  # the cursor: nothing else decides which prompts come next
 
     def __init__(self, *parts: Any, max_rounds: int):
         super().__init__(*parts)
         self.max_rounds = max_rounds
 
     def collect(self, rows: list[Row]) -> Minibatch:
-        """Return a rollout full of mixed groups, or after `max_rounds` one whose last have no advantage.
+        """Return a rollout full of mixed groups, or after `max_rounds` a rollout filled up with other groups.
 
-        Each process fills its own part. One that is full goes on sampling with the others and keeps nothing.
-        Raises UserError where no process has sampled a mixed group.
+        The other groups have no advantage. Each process fills its own part; a process whose part is full goes
+        on sampling with the others and keeps nothing. Raises UserError if no process has sampled a mixed
+        group.
         """
         size = self.trainer.num_generations
         needed, rest = divmod(len(rows), size)
@@ -82,7 +84,7 @@ class MixedGroups(Rollouts):
             row["kept"] = flag
         if not sum(counts):
             raise UserError(self.nothing_to_learn(lines))
-        if mixed_groups < needed:  # the last round alone has enough others
+        if mixed_groups < needed:  # only here are there enough other groups: in the last round
             others = [group for group in range(needed) if not mixed[group]]
             filler = _groups(sampled, others[: needed - mixed_groups], size)
             parts.append(replace(filler, advantages=torch.zeros_like(filler.advantages)))
@@ -94,7 +96,7 @@ class MixedGroups(Rollouts):
         return minibatch.joined([part for part in parts if len(part)], pad_token)
 
     def fresh(self, groups: int) -> list[Row]:
-        """Return the next rows for this process, each prompt once for each completion of its group."""
+        """Return the next rows for this process, each prompt repeated for the completions of its group."""
         trainer, processes = self.trainer, self.trainer.accelerator.num_processes
         first = trainer.accelerator.process_index * groups
         available = len(trainer.train_dataset)
@@ -106,7 +108,7 @@ class MixedGroups(Rollouts):
         return [dict(row) for row in rows for _ in range(trainer.num_generations)]
 
     def nothing_to_learn(self, rows: list[Record]) -> str:
-        """Return the error message where none of the groups in `rows`, those of all rounds, is mixed."""
+        """Return the error message for `rows`, the completions of all rounds, in which no group is mixed."""
         size, good = self.trainer.num_generations, last_checkpoint(Path(self.trainer.args.output_dir))
         groups = len(rows) // size
         solved = sum(correct(row) for row in rows[::size]) / groups

@@ -1,15 +1,15 @@
-r"""Log-probabilities of completions: of the policy, of the policy when it sampled, and of the reference.
+r"""Log-probabilities of completions under the policy, the old policy (which sampled), and the reference.
 
 **Without the padding.** TRL runs a model over a rectangle as wide as the longest prompt plus the longest
 completion. Here the rows are moved to the left, sorted by length and run in a few pieces, each as wide as its
-longest row: the same numbers from about half the work. Several processes have as many pieces each, of their
-own widths, for they must call the model equally often. Without padding on the left a causal model needs no
+longest row: the same numbers from about half the work. All processes have equally many pieces, of their own
+widths, because they must call the model equally often. Without padding on the left a causal model needs no
 attention mask, and as positions are relative (RoPE), moving a row changes nothing.
 
 **With the bits of the loss.** A row's log-probabilities depend on the batch that it is run in: by a millionth
-in float32 on a CPU, by a hundredth in bf16, where GSPO's clip is 3e-4. Rows are shuffled after a rollout was
-sampled. Where that matters, \pi_old and \pi_ref are computed after the shuffle, minibatch by minibatch, just
-as the loss will compute \pi: until the policy changes, every ratio is exactly 1.
+in float32 on a CPU, and by a hundredth in bf16, while GSPO's clip is 3e-4. Rows are shuffled after a rollout
+is sampled. Where the difference matters, \pi_old and \pi_ref are computed after the shuffle, minibatch by
+minibatch, exactly as the loss will compute \pi. Until the policy changes, every ratio is then exactly 1.
 """
 
 from collections.abc import Iterator
@@ -31,18 +31,18 @@ from encore.models.packing import IGNORED, in_order, longest_first, piece_rows, 
 
 
 class LogProbs(NamedTuple):
-    """What a forward pass gives."""
+    """The results of a forward pass."""
 
     logp: Tensor  # (B, T) nats
     entropy: Tensor | None  # (B, T) of the next token, nats; None unless asked for
-    balance: Tensor | None = None  # () the loss that balances a mixture of experts; None unless asked for
+    balance: Tensor | None = None  # () load-balancing loss of a mixture of experts; None unless asked for
 
 
 class Policy:
-    """The model that a trainer of TRL's trains, and its reference."""
+    """The model that a trainer of TRL trains, and its reference."""
 
     def __init__(self, trainer: Any, reference: Reference | None, in_rewards: bool, share_prompts: bool):
-        """`reference`: None without KL. `in_rewards`: whether the KL is in the rewards, not in the loss.
+        """Take a trainer's model and its `reference`, None without KL. `in_rewards`: rewards contain the KL.
 
         `share_prompts`: read a prompt once for all its completions.
         """
@@ -57,7 +57,7 @@ class Policy:
 
     @cached_property
     def fine(self) -> bool:
-        """Whether rounding hardly moves a log-probability: in float32 on a CPU, by a millionth."""
+        """Whether rounding hardly changes a log-probability: by a millionth, in float32 on a CPU."""
         accelerator = self.trainer.accelerator
         dtypes = {weight.dtype for weight in self.trainer.model.parameters()}
         whole = accelerator.mixed_precision == "no" and dtypes <= {torch.float32, torch.float64}
@@ -65,9 +65,9 @@ class Policy:
 
     @property
     def postpones(self) -> bool:
-        """Whether what a rollout is compared with is computed after its shuffle alone.
+        """Whether pi_old and pi_ref of a rollout are computed only after its shuffle.
 
-        Not where something reads it before, nor where the reference is the policy without its adapter.
+        They are not if something reads them before, or if the reference is the policy without its adapter.
         """
         adapted = self.needs_reference and self.reference is not None and self.reference.model is None
         return not (self.fine or self.corrects or self.in_rewards or adapted)
@@ -75,7 +75,7 @@ class Policy:
     def sampled(self, tokens: Tokens, sampled: Sampled) -> tuple[Tensor | None, Tensor | None]:
         """Return log pi_old and log pi_ref of a new rollout, each (B, T); None if needed later or never.
 
-        Where the sampler's own log-probabilities are the policy's but for rounding, they are pi_old.
+        The sampler's log-probabilities serve as pi_old if they equal the policy's but for rounding.
         """
         if self.postpones:
             return None, None
@@ -91,7 +91,7 @@ class Policy:
         return old, reference
 
     def shuffled(self, batch: Minibatch) -> Minibatch:
-        """Return a minibatch as its loss will see it, with log pi_old and log pi_ref of its own rectangle."""
+        """Return a shuffled minibatch, with log pi_old and log pi_ref if they were postponed."""
         if self.fine:
             return batch
         old, reference = batch.old, batch.ref
@@ -103,7 +103,7 @@ class Policy:
         return replace(batch, old=old, ref=reference)
 
     def of_reference(self, tokens: Tokens, rows: int | None = None) -> Tensor:
-        """Return log pi_ref, (B, T)."""
+        """Return log pi_ref of the completions, (B, T), in nats."""
         assert self.reference is not None
         with self.reference.in_force(self.trainer) as model:
             return self.logps(model, tokens, rows).logp
@@ -116,8 +116,8 @@ class Policy:
         with_entropy: bool = False,
         with_balance: bool = False,
     ) -> LogProbs:
-        """Run `model`, at most `rows` completions at a time if given."""
-        if with_balance:  # of experts, which TRL alone adds up
+        """Return the log-probabilities of completions under `model`, at most `rows` at a time."""
+        if with_balance:  # the balancing loss of experts, which only TRL's own pass adds up
             return LogProbs(
                 *self.trainer._get_per_token_logps_and_entropies(
                     model,
@@ -142,7 +142,7 @@ class Policy:
 
     @contextmanager
     def without_checkpointing(self) -> Iterator[None]:
-        """For the time of passes without a gradient, switch gradient checkpointing off."""
+        """Switch gradient checkpointing off in the `with` block, for passes without a gradient."""
         options = self.trainer.args.gradient_checkpointing_kwargs
         with disable_gradient_checkpointing(self.trainer.model, options):
             yield
@@ -151,20 +151,21 @@ class Policy:
 def without_padding(
     model: Any, tokens: Tokens, rows: int | None, with_entropy: bool, accelerator: Any
 ) -> LogProbs:
-    """Run `model` over completions in pieces of like length; 0 at padding."""
+    """Return the log-probabilities under `model`, run in pieces of like length; 0 at padding."""
     ids, lengths = to_the_left(tokens.ids, tokens.mask)
     starts = tokens.prompt_mask.sum(dim=1)  # (B,) where each completion begins
     pieces = longest_first(lengths, piece_rows(rows or len(ids)))
     logps, entropies = [], []
     steps = torch.arange(tokens.time, device=ids.device)
     for piece in pieces:
-        width = max(2, int(lengths[piece[0]]))  # one token alone has no log-probability
+        width = max(2, int(lengths[piece[0]]))  # a single token has no log-probability
         inputs, start, length = ids[piece, :width], starts[piece, None], lengths[piece, None]
         place = torch.arange(width, device=ids.device)
         labels = inputs.masked_fill((place < start) | (place >= length), IGNORED)
         with accelerator.autocast():
             outputs = model(input_ids=inputs, labels=labels, fused_lm_head=True)
-        # outputs.log_probs: (rows, width - 1), of tokens 1…; completions back to column 0
+        # outputs.log_probs: (rows, width - 1), of the tokens from 1 on; moved so that completions begin at
+        # column 0
         column = (start + steps - 1).clamp(max=width - 2)
         real = start + steps < length
         logps.append(outputs.log_probs.gather(1, column) * real)

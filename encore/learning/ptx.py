@@ -25,21 +25,21 @@ from encore.runtime import health
 
 @dataclass(frozen=True)
 class Ptx:
-    """Documents as `packing.document` makes them, and how they enter an update."""
+    """Documents made by `packing.document`, and how they enter an update."""
 
     documents: Sequence[dict[str, list[int]]]
     coefficient: float
-    batch_size: int  # documents a micro-batch and process
+    batch_size: int  # documents for a micro-batch and process
     seed: int
-    padding: int  # token id
+    padding: int  # token id that pads
 
     def batch(self, number: int) -> dict[str, torch.Tensor]:
-        """The documents of micro-batch `number`: `input_ids` and `labels`, (batch, time)."""
+        """Return the documents of micro-batch `number`: `input_ids` and `labels`, (batch, time)."""
         chosen = indices(number, self.batch_size, len(self.documents), self.seed)
         return collate([self.documents[i] for i in chosen], self.padding)
 
     def loss(self, model: Any, number: int) -> torch.Tensor:
-        """-log \\pi, nats a token, of micro-batch `number` under a causal language model."""
+        r"""Return -log \pi, in nats per token, of micro-batch `number` under a causal language model."""
         device = next(model.parameters()).device
         return model(**{name: value.to(device) for name, value in self.batch(number).items()}).loss
 
@@ -51,7 +51,7 @@ class PtxLoss:
         self.ptx, self.trainer, self.measures = ptx, trainer, measures
 
     def loss(self, model: Any, minibatch: Minibatch, batch: Batch) -> torch.Tensor:
-        """Return the weighted part, (), of a micro-batch in the loss of an optimizer step."""
+        """Return the weighted part, (), that a micro-batch adds to the loss of an optimizer step."""
         accelerator = self.trainer.accelerator
         number = self.trainer._step * accelerator.num_processes + accelerator.process_index
         with accelerator.autocast():
@@ -61,9 +61,10 @@ class PtxLoss:
 
 
 def indices(number: int, size: int, count: int, seed: int) -> list[int]:
-    """`size` indices of `count` documents: batch `number` of an endless stream, each epoch in a random order.
+    """Return the `size` numbers in batch `number` of an endless stream of `count` documents.
 
-    A pure function, so that a resumed run continues where the killed one stopped.
+    Each epoch is in a random order. The function is pure, so that a resumed run continues where the killed
+    run stopped.
     """
     batch: list[int] = []
     place = number * size
@@ -78,8 +79,8 @@ def indices(number: int, size: int, count: int, seed: int) -> list[int]:
 def read(said: ppo.Ptx, tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
     """Return the documents that a stage's key `ptx` names, for one of `parts` that share its `batch_size`.
 
-    Raises UserError for a batch that does not divide among them, for texts unknown to the tokenizer, and for
-    a Hub dataset that is not as described.
+    Raises UserError if the batch does not divide among the parts, if the tokenizer does not know a text, or
+    if a Hub dataset is not as described.
     """
     size, rest = divmod(said.batch_size, parts)
     if rest:
@@ -97,7 +98,7 @@ def read(said: ppo.Ptx, tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
 
 
 def _halves(said: ppo.Ptx, tokenizer: Any, seed: int) -> list[tuple[list[int], list[int]]]:
-    """Token ids of each document of a world's corpus: its prompt, which carries no loss, and the rest."""
+    """Return the token ids of each document of a world's corpus: the prompt, without a loss, and the rest."""
     pairs = corpora.documents(present(said.task), present(said.template), present(said.corpus), seed)
     known = health.known_tokens(tokenizer, [prompt + rest for prompt, rest in pairs], "document of ptx")
     health.stop_at_errors([known])

@@ -1,9 +1,9 @@
 r"""Measurements of importance ratios: their spread, the share of tokens that the clip cuts, a histogram.
 
-With \pi the policy and \pi_old the one that sampled the rollout, token t of completion i has the ratio
-w_{i,t} = \pi(o_{i,t}) / \pi_old(o_{i,t}), the completion the ratio s_i = exp(1/|o_i| \sum_t log w_{i,t}).
+With \pi the policy and \pi_old the policy that sampled the rollout, token t of completion i has the ratio
+w_{i,t} = \pi(o_{i,t}) / \pi_old(o_{i,t}), and the completion the ratio s_i = exp(1/|o_i| \sum_t log w_{i,t}).
 
-| metric             | of the tokens and completions since the last log line                             |
+| metric             | what it is, over the tokens and completions since the last log line               |
 |--------------------|-----------------------------------------------------------------------------------|
 | ratio/deviation    | max abs(w - 1)                                                                    |
 | ratio/token_std    | standard deviation of w                                                           |
@@ -11,8 +11,8 @@ w_{i,t} = \pi(o_{i,t}) / \pi_old(o_{i,t}), the completion the ratio s_i = exp(1/
 | ratio/at_start     | max abs(w - 1) before the first update with a rollout, where it must be 0         |
 | clip_fraction      | share of tokens whose gradient the clip cuts, whichever ratio it looks at         |
 
-Ratios are measured even where the objective has none (`importance_ratio: none`). CISPO caps weights and cuts
-no gradient, so its clip_fraction is 0.
+Ratios are measured even if the objective has none (`importance_ratio: none`). CISPO caps weights and cuts no
+gradient, so its clip_fraction is 0.
 """
 
 import csv
@@ -24,8 +24,9 @@ import torch
 
 from encore.learning.resumable import State
 
-SUMS = 7  # tokens, sum and sum of squares of w - 1; completions, the same of s - 1; tokens cut
-# of log ratios: from 1e-6 to 10, four bins a factor of ten, on both sides of a bin around 0
+SUMS = 7  # for tokens: number, sum and sum of squares of w - 1; for completions the same of s - 1; tokens cut
+# edges of the histogram of log ratios: from 1e-6 to 10, four bins a factor of ten, on both sides of a bin at
+# 0
 POSITIVE = [10 ** (k / 4) for k in range(-24, 5)]
 EDGES = [*(-edge for edge in reversed(POSITIVE)), *POSITIVE]
 LEVELS = ("token", "sequence")
@@ -69,7 +70,7 @@ class RatioStatistics:
         tops = {"ratio/deviation": tokens}
         if at_start is not None:
             tops["ratio/at_start"] = at_start[real].double()
-        zero = tokens.new_zeros(1)  # for a micro-batch without a token in the loss
+        zero = tokens.new_zeros(1)  # the value for a micro-batch without a token in the loss
         top = torch.stack([torch.cat([logs.expm1().abs(), zero]).max() for logs in tops.values()])
         self.sums += accelerator.reduce(sums, reduction="sum").cpu()
         top = accelerator.gather(top[None]).amax(dim=0).tolist()
@@ -80,7 +81,7 @@ class RatioStatistics:
             self.counts += accelerator.reduce(counts, reduction="sum").cpu()
 
     def flush(self) -> dict[str, float]:
-        """The metrics since the last flush; none where nothing was added."""
+        """Return the metrics since the last flush; {} if nothing was added."""
         n, x, xx, m, y, yy, cut = self.sums.tolist()
         if not n:
             return {}
@@ -100,7 +101,7 @@ class RatioStatistics:
         self.sums, self.largest, self.counts = state["sums"], dict(state["largest"]), state["counts"]
 
     def text(self) -> str:
-        """ratios.csv: level, low, high, count of log ratios in [low, high).
+        """Return the text of ratios.csv: level, low, high, and the count of log ratios in [low, high).
 
         Ratios beyond the edges are counted in the outermost bins.
         """
@@ -114,11 +115,11 @@ class RatioStatistics:
 
 
 def _histogram(logs: torch.Tensor) -> torch.Tensor:
-    """How many of `logs` lie between each two neighbours of EDGES; the outermost bins take all beyond."""
+    """Return how many of `logs` lie in each bin between EDGES; the outermost bins also take all beyond."""
     inner = torch.tensor(EDGES[1:-1], dtype=logs.dtype, device=logs.device)
     return torch.bincount(torch.bucketize(logs, inner, right=True), minlength=len(EDGES) - 1)
 
 
 def std(n: float, x: float, xx: float) -> float:
-    """Standard deviation of n numbers with sum x and sum of squares xx."""
+    """Return the standard deviation of n numbers with sum x and sum of squares xx."""
     return math.sqrt(max(xx / n - (x / n) ** 2, 0.0)) if n else 0.0

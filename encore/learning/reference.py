@@ -1,7 +1,7 @@
-"""The reference of a KL term: a model of its own, or the policy without its adapters.
+"""The reference of a KL term: a separate model, or the policy without its adapters.
 
-On several GPUs it is spread layer by layer, as the policy is. TRL shards a reference as one unit, so that
-each forward pass gathers all its weights at once.
+On several GPUs the reference is spread layer by layer, as the policy is. TRL would shard it as one unit, so
+that each forward pass would gather all its weights at once.
 """
 
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ from encore.models.sharded import load_own_weights, own_weights, spread
 
 
 class Reference:
-    """The policy that the KL is measured to; `model`: None for the policy without its adapters."""
+    """The policy that the KL is measured to. `model` is None for the policy without its adapters."""
 
     def __init__(self, model: Any | None, synced: bool = False):
-        """`synced`: whether it follows the policy, so that a checkpoint must keep it."""
+        """Take a model. `synced`: the reference follows the policy, so that a checkpoint must keep it."""
         self.model, self.synced = model, synced
 
     @contextmanager
     def in_force(self, trainer: Any) -> Iterator[Any]:
-        """For a while, have a model at hand that is the reference."""
+        """Have the reference's model at hand in the `with` block."""
         if self.model is not None:
             yield self.model
             return
@@ -51,7 +51,7 @@ def beside(model: Any | None, trainer: Any) -> Reference:
 
 
 def placed(model: Any, trainer: Any, learns: bool = True) -> Any:
-    """Put a model beside the policy, on this process's device, or spread as the policy will be."""
+    """Return a model on this process's device beside the policy, or spread as the policy will be."""
     if trainer.is_fsdp_enabled:
         return _as_policy(model, trainer.accelerator)
     return trainer.accelerator.prepare_model(model, evaluation_mode=not learns)
@@ -59,9 +59,9 @@ def placed(model: Any, trainer: Any, learns: bool = True) -> Any:
 
 @contextmanager
 def by_layers(module: Any) -> Iterator[None]:
-    """While it lasts, a trainer of TRL's that is made spreads its reference `_as_policy`.
+    """Have a trainer of TRL that is made in the `with` block spread its reference `_as_policy`.
 
-    `module`: where TRL defines that trainer, and from where it takes `prepare_fsdp`.
+    `module` is the module of TRL that defines the trainer and imports `prepare_fsdp`.
     """
     plain = module.prepare_fsdp
     module.prepare_fsdp = lambda model, accelerator: _as_policy(model, accelerator).eval()
@@ -77,10 +77,11 @@ def _as_policy(model: Any, accelerator: Any) -> Any:
 
 
 def exact_outputs(accelerator: Any) -> Any:
-    """Have accelerate compute a sharded policy's outputs and sums of gradients exactly; torch's policy of it.
+    """Have accelerate keep the outputs and the sums of gradients of a sharded policy exact.
 
-    accelerate would round log-probabilities and rewards to 8 bits as they leave the model. None where nothing
-    is sharded, or computed in one precision.
+    accelerate would round log-probabilities and rewards to bfloat16 as they leave the model. Returns the
+    changed precision policy of torch, or None if nothing is sharded or everything is computed in one
+    precision.
     """
     plugin = getattr(accelerator.state, "fsdp_plugin", None)
     if plugin and plugin.mixed_precision_policy:

@@ -8,8 +8,9 @@
         each inner step:
             Adam on loss(log pi(y|x), log pi_old(y|x), delta) + kl_coefficient * KL(pi, pi_ref)
 
-Written to be read: one process, no micro-batches. Shapes: `batch` is prompts x responses, those of a prompt
-one after another; `time` is the prompt and response of a row without the first token, which nothing predicts.
+The code is written to be read: one process, no micro-batches. In shapes, `batch` is prompts x responses,
+where the responses to a prompt follow each other; `time` is the length of a row of prompt and response
+without its first token, which nothing predicts.
 """
 
 import copy
@@ -41,9 +42,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Rollout:
-    """The responses of an epoch, rewarded."""
+    """The responses of an epoch, with their rewards."""
 
-    problems: list[Row]  # one a response
+    problems: list[Row]  # a problem for each response
     texts: list[str]
     responses: list[list[int]]  # token ids, the end-of-sequence token included
     values: dict[str, list[float]]  # reward function -> its value of each response
@@ -65,13 +66,13 @@ def train(
 ) -> None:
     """Train `model` in place; `report` receives the log entry and the rollout of each epoch.
 
-    `problems`: rows of encore.data.prompts. The same seed gives the same bits. Raises UserError at a loss or
-    gradient that is not finite.
+    `problems` are rows of encore.data.prompts. The same seed gives the same bits. Raises UserError at a loss
+    or gradient that is not finite.
     """
     torch.manual_seed(seed)
     order = random.Random(seed)
     model.eval()  # no dropout, so that the ratio is 1 before the first update
-    # a checkpoint's own defaults (top_k, repetition_penalty, …) would sample from another policy
+    # a checkpoint's own defaults (top_k, repetition_penalty, …) would change the policy that samples
     model.generation_config = GenerationConfig(
         eos_token_id=end_ids(model.generation_config, tokenizer), pad_token_id=tokenizer.pad_token_id
     )
@@ -113,7 +114,7 @@ def roll_out(
     args: PolicyGradientArgs,
     step: int,
 ) -> Rollout:
-    """Sample `num_generations` responses to each problem and score them; `step`: updates so far."""
+    """Sample `num_generations` responses to each problem and score them; `step` counts the updates so far."""
     ends = end_ids(model.generation_config, tokenizer)
     responses = sample(model, tokenizer, [row["prompt"] for row in problems], args)
     texts = [tokenizer.decode(ids[:-1] if ids[-1] in ends else ids) for ids in responses]
@@ -148,7 +149,7 @@ def roll_out(
 
 @torch.no_grad()
 def sample(model: Any, tokenizer: Any, prompts: list[str], args: PolicyGradientArgs) -> list[list[int]]:
-    """Token ids of the responses to each prompt, cut after their end-of-sequence token."""
+    """Return the token ids of the responses to each prompt, cut after their end-of-sequence token."""
     batch = tokenizer.pad(
         {"input_ids": prompt_ids(prompts, tokenizer)}, padding_side="left", return_tensors="pt"
     ).to(model.device)
@@ -169,20 +170,20 @@ def sample(model: Any, tokenizer: Any, prompts: list[str], args: PolicyGradientA
 
 
 def distribution(model: Any, ids: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Log-probabilities of every next token: (batch, time + 1) -> (batch, time, vocabulary).
+    """Return the log-probabilities of every next token: (batch, time + 1) -> (batch, time, vocabulary).
 
-    Needs no attention mask: a causal model's real tokens never see the padding after them.
+    There is no attention mask: a causal model's real tokens never see the padding after them.
     """
     return torch.log_softmax(model(input_ids=ids).logits[:, :-1].float() / temperature, dim=-1)
 
 
 def of_tokens(log_pi: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """Log-probabilities of the tokens in `ids`: (batch, time, vocabulary) -> (batch, time)."""
+    """Return the log-probabilities of the tokens in `ids`: (batch, time, vocabulary) -> (batch, time)."""
     return log_pi.gather(-1, ids[:, 1:, None]).squeeze(-1)
 
 
 def before(rollout: Rollout, log_pi: torch.Tensor, log_ref: torch.Tensor) -> dict[str, float]:
-    """Metrics of a rollout before the updates on it; KL and entropy in nats per token."""
+    """Return the metrics of a rollout before the updates on it; KL and entropy in nats per token."""
     mask, size = rollout.mask, rollout.rewards.shape[1]
     pi, ref = of_tokens(log_pi, rollout.ids), of_tokens(log_ref, rollout.ids)
     spread = rollout.rewards.std(dim=1) if size > 1 else torch.zeros(len(rollout.rewards))
@@ -213,7 +214,7 @@ def _update(
     args: PolicyGradientArgs,
     step: int,
 ) -> dict[str, float]:
-    """Make one inner step; its metrics. `old`, `ref`: (batch, time), constants."""
+    """Make an inner step and return its metrics. `old`, `ref`: (batch, time), constants."""
     mask = rollout.mask
     log_probs = of_tokens(distribution(model, rollout.ids, args.temperature), rollout.ids)
     loss = policy_gradient(log_probs, old, rollout.deltas, args.loss, args.epsilon, args.log_ratio, mask)

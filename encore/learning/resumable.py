@@ -1,9 +1,9 @@
-"""Exact resume: a run killed at any moment and started again ends with the same bits as one never killed.
+"""Exact resume: a run killed at any moment and started again ends with the same bits as a run never killed.
 
 transformers' Trainer saves weights, optimizer, scheduler and random states. Exactness also needs (a)
-checkpoints that exist completely or not at all, and as they were saved, (b) the loss summed since the last
-log line, (c) a data order that depends on the epoch only, and (d) what the parts of a trainer hold in memory.
-Each part has `state` and `restore`; a checkpoint has the states of all of them, in one file of each process.
+checkpoints that exist undamaged and completely, or not at all, (b) the loss summed since the last log line,
+(c) a data order that depends on the epoch only, and (d) what the parts of a trainer hold in memory. Each part
+has the methods `state` and `restore`. A checkpoint has the states of all parts, in a file for each process.
 """
 
 import os
@@ -24,14 +24,14 @@ from encore.models.sharded import whole
 from encore.runtime import gpus
 from encore.runtime.files import saving
 
-STATE = "resume.pt"  # of the first process; a checkpoint is complete once it is there
-PARTIAL = "saving"  # a checkpoint is written here and then renamed, so that a kill leaves no half of one
+STATE = "resume.pt"  # the file of the first process; a checkpoint is complete once it is there
+PARTIAL = "saving"  # a checkpoint is written here and then renamed, so that a kill leaves no half checkpoint
 SHARDS = "pytorch_model_fsdp_0"  # accelerate's folder of sharded weights in a checkpoint
-EPOCH_STRIDE = 1_000_003  # between the seeds of the data orders of two epochs
+EPOCH_STRIDE = 1_000_003  # difference between the seeds of the data orders of two epochs
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """The complete checkpoints of `folder`, oldest first."""
+    """Return the complete checkpoints of `folder`, oldest first."""
     numbered = [p for p in folder.glob("checkpoint-*") if p.name[len("checkpoint-") :].isdigit()]
     return sorted((p for p in numbered if (p / STATE).is_file()), key=_step)
 
@@ -41,7 +41,7 @@ def _step(checkpoint: Path) -> int:
 
 
 def discard_damaged(folder: Path, say: Callable[[str], None]) -> None:
-    """Remove each checkpoint that has a damaged file, from the newest to one without; `say` tells of it."""
+    """Remove damaged checkpoints, from the newest back to the first undamaged one; `say` reports each."""
     while newest := last_checkpoint(folder):
         file = digests.damaged(newest, STATE)
         if file is None:
@@ -53,20 +53,20 @@ def discard_damaged(folder: Path, say: Callable[[str], None]) -> None:
 
 
 def discard(checkpoint: Path) -> None:
-    """Remove a checkpoint, its STATE first: what a kill leaves must not look complete."""
+    """Remove a checkpoint, its STATE first, so that the remains of a kill never look complete."""
     (checkpoint / STATE).unlink(missing_ok=True)
     shutil.rmtree(checkpoint, ignore_errors=True)
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The newest complete checkpoint of `folder`, if any."""
+    """Return the newest complete checkpoint of `folder`, if any."""
     return next(reversed(checkpoints(folder)), None)
 
 
 def check_processes(checkpoint: Path) -> None:
     """Raise UserError unless `checkpoint` was saved by as many processes as there are now, sharded or not.
 
-    Each has its own part of a rollout, its own random state, and of sharded weights its own piece.
+    Each process has its own part of a rollout, its own random state, and its own piece of sharded weights.
     """
     then, now = len([*checkpoint.glob("resume*.pt")]), gpus.processes()
     if then != now:
@@ -81,7 +81,7 @@ def check_processes(checkpoint: Path) -> None:
 
 
 def _state_file(checkpoint: Path) -> Path:
-    """The file of what this process holds in memory: STATE, or resume_<rank>.pt if it is not the first."""
+    """Return this process's state file: STATE, or resume_<rank>.pt if it is not the first process."""
     return checkpoint / (STATE if gpus.first() else f"resume_{gpus.rank()}.pt")
 
 
@@ -94,18 +94,18 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-# what a checkpoint keeps of a part: tensors, numbers, strings and containers of them
+# the part of a checkpoint that belongs to a `Part`: tensors, numbers, strings and containers of them
 State = dict[str, Any]
 
 
 class Part(Protocol):
-    """Something that a checkpoint keeps."""
+    """A part of a trainer whose state is in each checkpoint."""
 
     def state(self) -> Any:
-        """Return a `State`, or what may be a value in one: it is loaded with `weights_only=True`."""
+        """Return a `State`, or a value that a `State` may contain: it is loaded with `weights_only=True`."""
 
     def restore(self, state: Any) -> None:
-        """Set what `state` returned."""
+        """Restore what `state` returned."""
 
 
 @dataclass
@@ -142,13 +142,13 @@ class Loss:
 
 
 class Resumable(Trainer):
-    """Mixin for a `Trainer`: atomic checkpoints, exact resume, and a stop at the first non-finite number."""
+    """A mixin for a `Trainer`: atomic checkpoints, exact resume, and a stop at a non-finite number."""
 
-    args: Any  # of the subclass's own configuration class
+    args: Any  # an instance of the subclass's configuration class
 
     @cached_property
     def clock(self) -> Clock:
-        """The training seconds."""
+        """The training seconds of the run."""
         return Clock()
 
     def held(self) -> dict[str, Part]:
@@ -156,12 +156,12 @@ class Resumable(Trainer):
         return {"clock": self.clock, "loss": Loss(self)}
 
     def begin_anew(self) -> None:
-        """Remove what a killed run has left outside of its checkpoints; there is none to go on from."""
+        """Remove what a killed run has left outside of checkpoints; called if there is no checkpoint."""
 
     def restore(self, checkpoint: Path) -> None:
-        """Set what the parts held when `checkpoint` was saved.
+        """Restore the parts as they were when `checkpoint` was saved.
 
-        Raises UserError where it was saved by a version of Encore with other parts.
+        Raises UserError if `checkpoint` was saved by a version of Encore with other parts.
         """
         states = torch.load(_state_file(checkpoint), map_location="cpu", weights_only=True)
         parts = self.held()
@@ -196,13 +196,13 @@ class Resumable(Trainer):
 
     def _get_grad_norm(self, model, grad_norm=None):
         # called after the backward pass and before the optimizer's step
-        norm = whole(super()._get_grad_norm(model, grad_norm=grad_norm))  # of sharded gradients
+        norm = whole(super()._get_grad_norm(model, grad_norm=grad_norm))  # gathers sharded gradients
         stop_unless_finite("grad_norm", norm, self)
         return norm
 
 
 class Resume(TrainerCallback):
-    """Restores a trainer's parts, once transformers has set up everything but the random states."""
+    """A callback that restores a trainer's parts once transformers has set up all but the random states."""
 
     def __init__(self, trainer: Resumable, checkpoint: Path):
         self.trainer, self.checkpoint = trainer, checkpoint
@@ -212,9 +212,9 @@ class Resume(TrainerCallback):
 
 
 class OrderOfEpoch(TrainerCallback):
-    """Tells the sampler of the data which epoch begins.
+    """A callback that reports the new epoch to the sampler of the data.
 
-    With several processes accelerate does not where batches are skipped.
+    With several processes accelerate does not report it if batches are skipped.
     """
 
     def on_epoch_begin(self, args, state, control, train_dataloader=None, **kwargs):

@@ -5,16 +5,17 @@
 
     loss = -1/C(K,2) E_x sum over pairs (w better than l) log sigmoid( r(x, y_w) - r(x, y_l) )
 
-with all C(K,2) pairs of a prompt in one batch element (§3.5): each response is read once, in one update. With
-the pairs shuffled into one data set instead, each response is in K-1 updates of an epoch, and the paper's
-models overfit. Either way a data set consists of elements: K sequences with all their pairs, or 2 with one.
+with all C(K,2) pairs of a prompt in one batch element (§3.5): each response is read once, in one update. If
+the pairs are shuffled into one data set instead, each response is in K-1 updates of an epoch, and the paper's
+models overfit. Either way a data set consists of elements: K sequences with all their pairs, or 2 sequences
+with one pair.
 
 **Labels.** A process reward model (Lightman et al. 2023, arXiv 2305.20050, §2.6; Wang et al. 2023,
-Math-Shepherd, arXiv 2312.08935, §3.2) reads a score r at the last token of every step; sigmoid(r) is its
-chance to be right. An outcome reward model (Cobbe et al. 2021) reads one, at the last token of the solution.
-Both minimise the binary cross-entropy of `losses.right_or_wrong`, each solution in one pass: what differs is
-where it is labelled. A label between 0 and 1 is a share of roll-outs that ended right (Math-Shepherd's soft
-estimation).
+Math-Shepherd, arXiv 2312.08935, §3.2) reads a score r at the last token of every step; sigmoid(r) is the
+probability that the step is right. An outcome reward model (Cobbe et al. 2021) reads one score, at the last
+token of the solution. Both minimise the binary cross-entropy of `losses.right_or_wrong`, each solution in one
+pass. They differ in the positions that are labelled. A label between 0 and 1 is a share of roll-outs that
+ended right (Math-Shepherd's soft estimation).
 """
 
 from abc import ABC, abstractmethod
@@ -31,9 +32,9 @@ from encore.models.packing import in_order, padded, within_positions
 from encore.models.reward_model import at_every_token, at_last_token
 from encore.objectives.losses import k_wise, right_or_wrong
 
-# sequences: K lists of token ids; better, worse: of each pair, its places among them
+# sequences: K lists of token ids; better, worse: for each pair, the numbers of its sequences
 Element = dict[str, Any]
-# ids: token ids of prompt and completion; places: into ids; labels: one of each place
+# ids: token ids of prompt and completion; places: labelled positions in ids; labels: a label for each place
 Solution = dict[str, Any]
 Batch = dict[str, torch.Tensor]
 
@@ -42,7 +43,7 @@ def grouped(sequences: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]
     """Return all `pairs` (better, worse) of a prompt's `sequences` as one element."""
     return [
         {
-            "sequences": [list(one) for one in sequences],
+            "sequences": [list(ids) for ids in sequences],
             "better": [better for better, _ in pairs],
             "worse": [worse for _, worse in pairs],
         }
@@ -50,7 +51,7 @@ def grouped(sequences: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]
 
 
 def shuffled(sequences: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]) -> list[Element]:
-    """Return each of `pairs` (better, worse) as an element of its own; the sampler's order shuffles them."""
+    """Return each of `pairs` (better, worse) as a separate element, for the sampler to shuffle."""
     return [
         {"sequences": [list(sequences[better]), list(sequences[worse])], "better": [0], "worse": [1]}
         for better, worse in pairs
@@ -60,8 +61,9 @@ def shuffled(sequences: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]
 def collate_comparisons(elements: Sequence[Element]) -> Batch:
     """Return a batch: the sequences of all elements one below another, and all their pairs.
 
-    `input_ids` (rows, time), padded on the right; `last` (rows,): place of the last token; `better`, `worse`
-    (pairs,): rows; `weight` (pairs,): 1 / (elements x pairs of its element), so that weights sum to 1.
+    `input_ids` (rows, time) is padded on the right; `last` (rows,) is the position of each last token;
+    `better` and `worse` (pairs,) are numbers of rows; `weight` (pairs,) is 1 / (elements x pairs of the
+    element), so that the weights sum to 1.
     """
     better, worse, weight, above = [], [], [], 0
     for element in elements:
@@ -69,7 +71,7 @@ def collate_comparisons(elements: Sequence[Element]) -> Batch:
         worse += [above + i for i in element["worse"]]
         weight += [1 / (len(elements) * len(element["better"]))] * len(element["better"])
         above += len(element["sequences"])
-    ids, last = padded([one for element in elements for one in element["sequences"]])
+    ids, last = padded([sequence for element in elements for sequence in element["sequences"]])
     return {
         "input_ids": ids,
         "last": last,
@@ -80,51 +82,55 @@ def collate_comparisons(elements: Sequence[Element]) -> Batch:
 
 
 def collate_solutions(elements: Sequence[Solution]) -> Batch:
-    """Return a batch: the solutions one below another, and all their labelled places.
+    """Return a batch: the solutions one below another, and all their labels.
 
-    `input_ids` (rows, time), padded on the right; `last` (rows,): place of the last token; `row`, `place`,
-    `label` (places,).
+    `input_ids` (rows, time) is padded on the right; `last` (rows,) is the position of each last token. A
+    label has its `row`, its position `place` and its value `label`, each (places,).
     """
-    ids, last = padded([one["ids"] for one in elements])
+    ids, last = padded([solution["ids"] for solution in elements])
     return {
         "input_ids": ids,
         "last": last,
-        "row": torch.tensor([row for row, one in enumerate(elements) for _ in one["places"]]),
-        "place": torch.tensor([place for one in elements for place in one["places"]]),
-        "label": torch.tensor([float(label) for one in elements for label in one["labels"]]),
+        "row": torch.tensor([row for row, solution in enumerate(elements) for _ in solution["places"]]),
+        "place": torch.tensor([place for solution in elements for place in solution["places"]]),
+        "label": torch.tensor([float(label) for solution in elements for label in solution["labels"]]),
     }
 
 
 class Scores(Counted, RewardTrainer, ABC):
-    """RewardTrainer on data sets that a subclass describes, resumable at any step."""
+    """A RewardTrainer that can resume at any step, on data sets that a subclass describes."""
 
     args: Any
     model: Any
-    columns: ClassVar[tuple[str, ...]]  # of the data set
+    columns: ClassVar[tuple[str, ...]]  # columns of the data set
     _signature_columns: Any
 
     @abstractmethod
     def scores(self, model: Any, batch: Batch) -> torch.Tensor:
-        """Return r, from pieces of rows of like length, so that little is padded."""
+        """Return the scores r, computed in pieces of rows of like length, so that there is little padding."""
 
     @abstractmethod
     def loss(self, scores: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the loss, (), of what `scores` returned."""
+        """Return the loss, (), of the scores that `scores` returned."""
 
     @abstractmethod
     def measure(self, mode: str, scores: torch.Tensor, batch: Batch) -> None:
         """Log TRL's metrics of a micro-batch; `mode`: train or eval."""
 
     def __init__(self, model: Any, forward: Callable, collate: Callable, *, args: Any, **options: Any):
-        """`forward`: of the model, its scores; `collate`: makes a batch of rows of the data set."""
+        """Make a trainer. `forward` is the model's scoring.
+
+        `collate` makes a batch of rows of the data set.
+        """
         if args.disable_dropout:
             disable_dropout(model)
-        # DistributedDataParallel calls `forward`; transformers' own guesses the last token from padding
+        # DistributedDataParallel calls `forward`; transformers' own forward guesses the last token from the
+        # padding
         model.forward = MethodType(forward, model)
         super().__init__(model=model, args=args, data_collator=collate, **options)
 
     def _prepare_dataset(self, dataset, processing_class, args, dataset_name):
-        """Return `dataset` unchanged: TRL expects pairs, and would add an end of sequence to what was cut."""
+        """Return `dataset` unchanged: TRL expects pairs, and would end truncated completions."""
         return dataset
 
     def _set_signature_columns_if_needed(self):
@@ -138,7 +144,7 @@ class Scores(Counted, RewardTrainer, ABC):
         return (loss, {"rewards": scores}) if return_outputs else loss
 
     def count(self, mode: str, tokens: Any) -> Any:
-        """Count the tokens of a micro-batch; return the metrics of TRL's that `measure` adds to."""
+        """Count the tokens of a micro-batch, and return the metrics of TRL that `measure` adds to."""
         if mode == "train":
             self._total_train_tokens += int(tokens)
             self._metrics[mode]["num_tokens"] = [self._total_train_tokens]
@@ -157,9 +163,9 @@ class Reward(Scores):
         return max(map(len, row["sequences"]))
 
     def scores(self, model: Any, batch: Batch) -> torch.Tensor:
-        """Return r, (rows,)."""
+        """Return the scores r, (rows,)."""
         ids, last = batch["input_ids"], batch["last"]
-        if self.accelerator.num_processes > 1:  # all must call the model equally often
+        if self.accelerator.num_processes > 1:  # all processes must call the model equally often
             return model(ids, last)
         pieces = within_positions((last + 1).tolist(), ids.numel())
         scores = [model(ids[piece, : int(last[piece].max()) + 1], last[piece]) for piece in pieces]
@@ -173,7 +179,7 @@ class Reward(Scores):
         rewards = rewards.double()
         gap = rewards[batch["better"]] - rewards[batch["worse"]]  # (pairs,)
         right = (gap > 0).double() + (gap == 0).double() / 2
-        own = torch.stack(
+        local = torch.stack(
             [
                 rewards.min(),
                 rewards.mean(),
@@ -183,7 +189,7 @@ class Reward(Scores):
                 (batch["last"] + 1).sum(),
             ]
         )
-        least, mean, most, accuracy, margin, tokens = self.accelerator.gather(own[None]).unbind(dim=1)
+        least, mean, most, accuracy, margin, tokens = self.accelerator.gather(local[None]).unbind(dim=1)
         kept = self.count(mode, tokens.sum())
         kept["min_reward"].append(least.min().item())
         kept["max_reward"].append(most.max().item())
@@ -203,9 +209,9 @@ class StepReward(Scores):
         return len(row["ids"])
 
     def scores(self, model: Any, batch: Batch) -> torch.Tensor:
-        """Return r, (places,)."""
+        """Return the scores r, (places,)."""
         ids, last, row, place = (batch[name] for name in ("input_ids", "last", "row", "place"))
-        if self.accelerator.num_processes > 1:  # all must call the model equally often
+        if self.accelerator.num_processes > 1:  # all processes must call the model equally often
             return model(ids)[row, place]
         table = torch.zeros(ids.shape, dtype=torch.float64, device=ids.device)
         for piece in within_positions((last + 1).tolist(), ids.numel()):
@@ -221,7 +227,7 @@ class StepReward(Scores):
         return right_or_wrong(scores, batch["label"], len(batch["last"]))
 
     def measure(self, mode: str, scores: torch.Tensor, batch: Batch) -> None:
-        """Log shares of places: told rightly, labelled right (above a half); and the mean score."""
+        """Log the share of labels predicted, the share of right labels (above a half), and the mean score."""
         right, said = batch["label"] > 0.5, scores > 0
         counts = [
             (right == said).double().sum(),

@@ -25,17 +25,17 @@ from encore.recipe.loss_types import TOKEN_MEAN
 
 @dataclass(frozen=True)
 class Options:
-    """What a stage's keys say of its rollouts."""
+    """The options of rollouts that a stage's keys set."""
 
-    caps: Caps | None = None  # where the cap of completions rises in mid-run
-    log: CompletionsLog | None = None  # of every completion
-    old_logp_noise: float = 0.0  # standard deviation of what is added to log pi_old, nats
-    reshuffle: bool = False  # new minibatches in each epoch over a rollout
-    learn_results: bool = False  # whether what a tool said is in the loss, as if the policy had written it
+    caps: Caps | None = None  # the rising cap of completions; None if the cap is fixed
+    log: CompletionsLog | None = None  # the log of every completion
+    old_logp_noise: float = 0.0  # standard deviation of the noise on log pi_old, nats
+    reshuffle: bool = False  # whether each epoch over a rollout has new minibatches
+    learn_results: bool = False  # whether a tool's results are in the loss, as if the policy had written them
 
 
 class Rollouts:
-    """The rollouts of a trainer of TRL's, one after another."""
+    """The rollouts of a trainer of TRL, one after another."""
 
     def __init__(
         self,
@@ -50,27 +50,27 @@ class Rollouts:
         self.trainer, self.sampler, self.scorer, self.policy = trainer, sampler, scorer, policy
         self.estimator, self.measures, self.options = estimator, measures, options
         self.kept: list[Minibatch] = []
-        self.sampled = 0  # completions so far, of all processes and rounds
+        self.sampled = 0  # completions so far, over all processes and rounds
         self.rounds = 0  # calls that sampled them
 
     # -- what an update learns from ----------------------------------------------------------------------
 
     @property
     def used(self) -> int:
-        """How many micro-batches have learned from the present rollout."""
+        """The number of micro-batches that have learned from the present rollout."""
         args = self.trainer.args
         return self.trainer._step % (args.steps_per_generation * args.num_iterations)
 
     @property
     def cap(self) -> int:
-        """The most tokens of a completion, as this optimizer step has it."""
+        """The most tokens that a completion may have in this optimizer step."""
         caps = self.options.caps
         if caps:
             return caps[start(caps, self.trainer.state.global_step)]
         return self.trainer.args.max_completion_length
 
     def minibatch(self, rows: list[Row]) -> Minibatch:
-        """Return what the next micro-batch learns from; where a rollout is due, sample one of `rows`."""
+        """Return the completions of the next micro-batch; if a rollout is due, sample it for `rows`."""
         parts = self.trainer.args.steps_per_generation
         if not self.used or not self.kept:
             rollout = minibatch.shuffled(self.collect(rows))
@@ -80,10 +80,10 @@ class Rollouts:
         return self.kept[self.trainer._step % parts]
 
     def step_tokens(self) -> Tensor | None:
-        """Return the tokens of the optimizer step, over the number of processes: (); None if not divided by.
+        """Return the tokens of the optimizer step divided by the processes, (); None if the loss needs none.
 
-        DAPO Eq. 8 and CISPO divide by the number of completion tokens in an optimizer step. Where a rollout
-        has several steps, TRL divides by an equal share of the tokens of the rollout.
+        DAPO Eq. 8 and CISPO divide by the number of completion tokens in an optimizer step. If a rollout has
+        several steps, TRL divides by an equal share of the tokens of the rollout.
         """
         trainer = self.trainer
         if trainer.loss_type not in TOKEN_MEAN:
@@ -101,14 +101,14 @@ class Rollouts:
         return rollout
 
     def gathered(self, records: list[Record]) -> list[Record]:
-        """Log a round by its records; returns those of all processes."""
+        """Log a round by its records, and return the records of all processes."""
         rows = self.measures.groups(records)
         if self.options.caps:
             self.measures.set("completions/cap", float(self.cap))
         return rows
 
     def round(self, rows: list[Row]) -> tuple[Minibatch, list[Record]]:
-        """Sample and score a completion of each row; the completions, and what is recorded of them."""
+        """Sample and score a completion of each row. Returns the completions and their records."""
         sampled = self.sampler.sample([row["prompt"] for row in rows], self.cap)
         scorer, measures = self.scorer, self.measures
         ended = scorer.ended(sampled)
@@ -140,7 +140,7 @@ class Rollouts:
         return batch, scores.records
 
     def tokens(self, sampled: Sampled, ended: Tensor) -> Tokens:
-        """Return what was sampled as tensors; without `ended`, a completion may be out of the loss."""
+        """Return the sampled tokens as tensors; completions that have not `ended` may be masked."""
         pad_token = self.trainer.processing_class.pad_token_id
         prompts = self.padded(sampled.prompts, pad_token, left=True)
         prompt_mask = self.padded([[1] * len(ids) for ids in sampled.prompts], 0, left=True)
@@ -151,7 +151,7 @@ class Rollouts:
         return Tokens(prompts, prompt_mask, completions, mask, self.padded(sampled.own, 1))
 
     def padded(self, values: Sequence[Sequence[Any]] | None, fill: int, left: bool = False) -> Any:
-        """Return lists of numbers as a tensor, (batch, longest), None among them as NaN; None for None."""
+        """Return lists of numbers as a tensor, (batch, longest), where None becomes NaN; None for None."""
         if values is None:
             return None
         rows = [torch.tensor([torch.nan if x is None else x for x in row]) for row in values]
@@ -168,14 +168,14 @@ class Rollouts:
         return correction(old, told, tokens.loss_mask, args.vllm_importance_sampling_mode, low, high)
 
     def noise(self, like: Tensor) -> Tensor:
-        """Return Gaussian noise, shaped `like`, that seed, process and number of the round fix."""
+        """Return Gaussian noise, shaped `like`, fixed by the seed, the process and the round."""
         accelerator = self.trainer.accelerator
         number = self.rounds * accelerator.num_processes + accelerator.process_index
         generator = torch.Generator().manual_seed(self.trainer.args.seed + EPOCH_STRIDE * (number + 1))
         return self.options.old_logp_noise * torch.randn(like.shape, generator=generator).to(like.device)
 
     def record(self, rows: list[Record]) -> None:
-        """Append the completions of a rollout, those of all processes, to completions.jsonl."""
+        """Append the completions of a rollout, from all processes, to completions.jsonl."""
         self.measures.without_groups()
         if self.options.log and self.trainer.accelerator.is_main_process:
             self.options.log.append(rows, self.trainer.num_generations)

@@ -1,4 +1,4 @@
-"""What draws the completions of a rollout: TRL (transformers or vLLM), our decoder, or either with a tool."""
+"""Samplers of a rollout's completions: TRL's (transformers or vLLM), our decoder, or either with a tool."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from encore.recipe.tool import Tool
 from encore.sampling.decoding import sample
 from encore.sampling.turns import CALLS, TURNS, converse
 
-OWN = "own_ids"  # the column of the policy's own tokens
+OWN = "own_ids"  # the column that marks the policy's tokens
 TokenLists = list[list[int]]
 Logps = list[list[float]] | None
 
@@ -20,10 +20,10 @@ class Sampled:
 
     prompts: TokenLists  # token ids
     completions: TokenLists  # token ids, the end of sequence included
-    logps: Logps = None  # of each completion's tokens, as the sampler tells them; None if it tells none
-    exact: bool = False  # whether `logps` are the policy's own but for rounding
+    logps: Logps = None  # log-probabilities of each completion's tokens; None if the sampler reports none
+    exact: bool = False  # whether `logps` are the policy's but for rounding
     own: TokenLists | None = None  # 1 at the policy's tokens, 0 at a tool's; None if all are the policy's
-    columns: dict[str, list[Any]] = field(default_factory=dict)  # what rewards and records read of them
+    columns: dict[str, list[Any]] = field(default_factory=dict)  # further columns, for rewards and records
 
     @property
     def said(self) -> TokenLists:
@@ -32,17 +32,17 @@ class Sampled:
 
 
 class Draw(Protocol):
-    """Draws a completion of each context."""
+    """An object that draws a completion of each context."""
 
-    exact: bool  # as of `Sampled`
+    exact: bool  # whether the log-probabilities are the policy's but for rounding
 
     def draw(
         self, contexts: TokenLists, cap: int, also: Sequence[int] = (), alike: int = 1
     ) -> tuple[TokenLists, Logps]:
         """Return token ids of at most `cap` tokens, and their log-probabilities.
 
-        A completion ends with an end of sequence or with a token of `also`. `alike`: how many contexts in a
-        row are of one prompt.
+        A completion ends with an end of sequence or with a token of `also`. `alike` is how many contexts in a
+        row belong to one prompt.
         """
 
 
@@ -70,7 +70,7 @@ class TrlSampler:
         trainer.max_completion_length, trainer.eos_token_ids = cap, ends
         if trainer.use_vllm:
             trainer.vllm_generation.max_completion_length = cap
-            options = trainer.args.generation_kwargs or {}  # vLLM knows the checkpoint's own ends
+            options = trainer.args.generation_kwargs or {}  # vLLM knows the ends that the checkpoint names
             stops = [*options.get("stop_token_ids", []), *also]
             trainer.vllm_generation.generation_kwargs = options | ({"stop_token_ids": stops} if stops else {})
         else:
@@ -79,7 +79,7 @@ class TrlSampler:
 
 
 class LeanSampler:
-    """Our decoder of small models."""
+    """A sampler that uses our decoder of small models."""
 
     exact = True
 
@@ -92,25 +92,25 @@ class LeanSampler:
         trainer = self.trainer
         policy = trainer.accelerator.unwrap_model(trainer.model)
         ids, logps = sample(policy, contexts, cap, trainer.temperature, [*trainer.eos_token_ids, *also])
-        return ids, [row[: len(own)] for row, own in zip(logps.tolist(), ids, strict=True)]
+        return ids, [row[: len(completion)] for row, completion in zip(logps.tolist(), ids, strict=True)]
 
 
 class Sampler:
-    """Samples a completion of each prompt by what draws it."""
+    """A sampler of a completion of each prompt."""
 
     def __init__(self, trainer: Any, drawing: Draw):
         self.trainer, self.drawing = trainer, drawing
 
     def sample(self, prompts: list[str], cap: int) -> Sampled:
         """Sample completions of at most `cap` tokens; prompts of one group follow each other."""
-        # TRL would put a second BOS before a text of a chat template
+        # TRL would put a second BOS before a text that a chat template has made
         ids = prompt_ids(prompts, self.trainer.processing_class)
         completions, logps = self.drawing.draw(ids, cap, alike=self.trainer.num_generations)
         return Sampled(ids, completions, logps, self.drawing.exact)
 
 
 class ToolSampler(Sampler):
-    """Samples completions turn by turn: the policy may call a tool, whose results become part of them.
+    """A sampler of completions in turns: the policy may call a tool, whose results become part of them.
 
     The loss, ratios, KL, entropies, lengths and rewards see the policy's own tokens alone, unless
     `learn_results`.
@@ -124,7 +124,7 @@ class ToolSampler(Sampler):
         tokenizer = self.trainer.processing_class
         ids = prompt_ids(prompts, tokenizer)
         talks = converse(ids, cap, self.drawing.draw, self.tool, tokenizer)
-        # the sampler has no log-probabilities of results, which matters where these are learned
+        # the sampler reports no log-probabilities of results, which are missing if results are learned
         known = bool(talks[0].logps) and not self.learn_results
         return Sampled(
             ids,

@@ -1,4 +1,4 @@
-"""The rewards of a rollout's completions, and what is recorded of each."""
+"""The rewards of a rollout's completions, and their records."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,60 +17,60 @@ from encore.rewards.domains import check_routed, split
 from encore.sampling.turns import CALLS, TURNS
 
 Row = dict[str, Any]  # a prompt's columns, as rewards read them
-KEPT = ("answer", "difficulty", "domain", *CALLS, TURNS)  # columns that completions.jsonl has
-# (name of a reward and its domain, weight, rewards of all completions) of each function; raises UserError
+KEPT = ("answer", "difficulty", "domain", *CALLS, TURNS)  # columns that completions.jsonl keeps
+# for each function: its name and domain, its weight, and the rewards of all completions; raises UserError
 Check = Callable[[Any, Sequence[str], Tensor, Tensor], None]
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The rewards of a round's completions, those of all processes together."""
+    """The rewards of a round's completions, from all processes together."""
 
-    names: list[str]  # of the functions
+    names: list[str]  # names of the reward functions
     weights: Tensor  # (functions,)
-    rewards: Tensor  # (completions of all processes, functions), NaN where a function gives none
-    own: slice  # which of them are this process's
+    rewards: Tensor  # (completions of all processes, functions), NaN where a function gives no reward
+    own: slice  # which of the completions are this process's
     rows: list[Row]  # this process's prompts
-    texts: list[str]  # what its policy said
-    ids: list[list[int]]  # the same in tokens
+    texts: list[str]  # texts that the policy wrote to them
+    ids: list[list[int]]  # the same texts as tokens
     ended: Tensor  # (this process's completions,) of bool: whether the last token ends it
     records: list[Record]  # the lines of completions.jsonl of this process's completions
 
     @property
     def totals(self) -> Tensor:
-        """The weighted sum of the rewards of each completion, those of all processes: (completions,)."""
+        """The weighted sum of the rewards of each completion, over all processes: (completions,)."""
         return total(self.rewards, self.weights)
 
     @property
     def accuracy(self) -> Tensor:
-        """The accuracy reward of each completion, those of all processes: (completions,)."""
+        """The accuracy reward of each completion, over all processes: (completions,)."""
         return self.rewards[:, self.names.index("accuracy")]
 
 
 @dataclass
 class Scorer:
-    """Calls the reward functions of a trainer of TRL's."""
+    """An object that calls the reward functions of a trainer of TRL."""
 
     trainer: Any
     check: Check
     ends: list[int] = field(init=False)  # tokens that end a completion
-    logged: dict[str, list[float]] = field(default_factory=dict)  # what rewards have said of this round
+    logged: dict[str, list[float]] = field(default_factory=dict)  # metrics of the round
 
     def __post_init__(self) -> None:
         self.ends = list(self.trainer.eos_token_ids)
 
     def ended(self, sampled: Sampled) -> Tensor:
-        """Return of each completion whether the policy has ended it, (completions,) of bool.
+        """Return whether the policy has ended each completion, (completions,) of bool.
 
-        TRL takes a padding token at the cap, which a policy may sample, for an end too.
+        TRL also takes a padding token at the cap for an end, though a policy may sample it.
         """
         flags = [tokens[-1] in self.ends for tokens in sampled.said]
         return torch.tensor(flags, device=self.trainer.accelerator.device)
 
     def score(self, rows: list[Row], sampled: Sampled, ended: Tensor) -> Scores:
-        """Score the completions of `rows` as the policy has said them, without a tool's results.
+        """Score the policy's own text of the completions of `rows`, without a tool's results.
 
-        Raises UserError where a reward is not a finite number that it must be.
+        Raises UserError if a reward that must be a finite number is not.
         """
         trainer = self.trainer
         rows = [
@@ -83,18 +83,18 @@ class Scorer:
         rewards = gather(self.rewards(rows, texts, ids))
         self.check(trainer, trainer.reward_func_names, trainer.reward_weights, rewards)
         start = trainer.accelerator.process_index * len(rows)
-        own = slice(start, start + len(rows))
-        self.require_judged(rewards[own], rows)
+        mine = slice(start, start + len(rows))
+        self.require_judged(rewards[mine], rows)
         return Scores(
             names=trainer.reward_func_names,
             weights=trainer.reward_weights,
             rewards=rewards,
-            own=own,
+            own=mine,
             rows=rows,
             texts=texts,
             ids=ids,
             ended=ended,
-            records=self.records(rows, sampled, ended.tolist(), rewards[own]),
+            records=self.records(rows, sampled, ended.tolist(), rewards[mine]),
         )
 
     def rewards(self, rows: list[Row], texts: list[str], ids: list[list[int]]) -> Tensor:
@@ -111,11 +111,11 @@ class Scorer:
         return table
 
     def log(self, name: str, value: float) -> None:
-        """Take in a metric of a reward function, which calls this as `log_metric`."""
+        """Log a metric of a reward function, which calls this method as `log_metric`."""
         self.logged.setdefault(name, []).append(value)
 
     def metrics(self) -> dict[str, float]:
-        """Return the mean of each metric that reward functions have told, over all processes."""
+        """Return the mean of each metric that reward functions have logged, over all processes."""
         logged, self.logged = self.logged, {}
         means = {}
         for name in sorted({name for names in gather_object([[*logged]]) for name in names}):
@@ -155,7 +155,7 @@ class Scorer:
         return cast(list[Record], lines)
 
     def require_judged(self, rewards: Tensor, rows: list[Row]) -> None:
-        """Stop where a learned reward is NaN, which elsewhere means None: no reward.
+        """Stop if a learned reward is NaN, which for other rewards means that there is no reward.
 
         `rewards`: (completions, functions), of this process's `rows`.
         """

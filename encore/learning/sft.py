@@ -6,4 +6,4 @@ from encore.learning.counted import Counted
 
 
 class SFT(Counted, SFTTrainer):
-    """SFTTrainer, resumable at any step."""
+    """An SFTTrainer that can resume at any step."""

@@ -1,9 +1,9 @@
-"""Log-probabilities of completions, the prompt of a group read once for all of its completions.
+"""Log-probabilities of completions, with the prompt of a group read once for all of its completions.
 
-A group has G completions of one prompt, and a forward pass over each completion reads the prompt G times.
-Here a group is one row: the prompt without its last token, then each completion behind a copy of that token.
-A mask hides the completions from one another, and the positions of each go on from the prompt. The numbers
-are the same but for rounding, of P + G(T + 1) tokens in place of G(P + T).
+A group has G completions of one prompt, and a forward pass over each completion would read the prompt G
+times. Here a group is one row: the prompt without its last token, then each completion behind a copy of that
+token. A mask hides the completions from one another, and the positions of each completion go on from the
+prompt. The numbers are the same but for rounding, computed over P + G(T + 1) tokens instead of G(P + T).
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from encore.learning.minibatch import Tokens
 from encore.models.packing import IGNORED, piece_rows
 
 MASKS = ("sdpa", "eager")  # kinds of attention that take a mask of each pair of tokens
-PROMPT, PADDING = 0, -1  # parts of a row, beside the numbers of completions
+PROMPT, PADDING = 0, -1  # the other parts of a row, beside completions, which are numbered from 1
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def grouped(tokens: Tokens) -> Groups:
         ids[row] += [prompt[-1], *completion[:length]]
         places[row] += range(last, last + length + 1)
         parts[row] += [(parts[row] or [PROMPT])[-1] + 1] * (length + 1)
-    width = max(2, *map(len, ids))  # one token alone has no log-probability
+    width = max(2, *map(len, ids))  # a single token has no log-probability
     device = tokens.completion_ids.device
 
     def rectangle(values: list[list[int]], fill: int) -> Tensor:
@@ -97,8 +97,8 @@ def logps(
 ) -> tuple[Tensor, Tensor | None]:
     """Return log-probabilities and entropies of completions, each (B, T) in nats, 0 at padding.
 
-    `rows`: the most completions at a time, or those of one prompt if there are more; None if the memory has
-    room for all. Raises UserError if the model's attention takes no mask of pairs of tokens.
+    At most `rows` completions run at a time, but always all completions of a prompt; with None all run at
+    once. Raises UserError if the model's attention takes no mask of pairs of tokens.
     """
     kind = model.config._attn_implementation
     if kind not in MASKS:

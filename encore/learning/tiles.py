@@ -11,12 +11,12 @@ from typing import Any
 
 from trl.trainer import utils
 
-WIDTH = "_CHUNKED_LOGPROB_CHUNK_SIZE"  # read by TRL at each forward pass
+WIDTH = "_CHUNKED_LOGPROB_CHUNK_SIZE"  # the name that TRL reads at each forward pass
 
 
 @contextmanager
 def narrow_tiles(model: Any) -> Iterator[None]:
-    """While it lasts, TRL's buffers are no wider than the vocabulary of a language model, `model`."""
+    """Have TRL's buffers no wider than the vocabulary of `model`, a language model, in the `with` block."""
     plain, head = getattr(utils, WIDTH), model.get_output_embeddings()
     setattr(utils, WIDTH, plain if head is None else min(plain, len(head.weight)))
     try:

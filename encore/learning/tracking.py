@@ -1,7 +1,7 @@
-"""Trainings followed by TensorBoard, Trackio or Weights & Biases, through transformers' own callbacks.
+"""Trackers that follow a training: TensorBoard, Trackio or Weights & Biases, by transformers' callbacks.
 
-A training that goes on from a checkpoint goes on in its run; one that begins anew begins a new one (Trackio
-knows runs by their names alone, and goes on with the old one).
+A training that continues from a checkpoint continues its tracked run. A training that begins anew begins a
+new run, except with Trackio, which knows runs by their names alone and continues the old run.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from encore.runtime.tracking import FOLDER
 
 
 class Followed(TrainerCallback):
-    """A tracker's callback, told of numbers alone; what it prints goes to the log, as all but progress."""
+    """A tracker's callback that receives numbers alone; its printing goes to the log."""
 
     def __init__(self, inner: TrainerCallback):
         self.inner = inner
@@ -42,9 +42,10 @@ class Followed(TrainerCallback):
 
 @contextlib.contextmanager
 def followed(args: Any, step: int) -> Iterator[list[Followed]]:
-    """The callbacks of `args.report_to` for a training that goes on after `step`; of its first process alone.
+    """Return the callbacks of `args.report_to` for a training after `step`; [] if not the first process.
 
-    `args` are transformers' TrainingArguments. Raises UserError where wandb cannot begin, as without a login.
+    `args` are transformers' TrainingArguments. Raises UserError if wandb cannot begin, for example without a
+    login.
     """
     begun = [BEGIN[name](args, step) for name in args.report_to if name in BEGIN and gpus.first()]
     yield [Followed(callback) for callback in begun]
@@ -57,7 +58,10 @@ def followed(args: Any, step: int) -> Iterator[list[Followed]]:
 
 @contextlib.contextmanager
 def reporting(args: Any, model: Any, total: int) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """`followed` for a loop of `total` steps that no Trainer runs: a function that takes its log entries."""
+    """Return a function that takes log entries, for a loop of `total` steps that no Trainer runs.
+
+    Its trackers are those of `followed`.
+    """
     state, control = TrainerState(max_steps=total), TrainerControl()
     with followed(args, 0) as callbacks:
         for callback in callbacks:
@@ -75,7 +79,7 @@ def reporting(args: Any, model: Any, total: int) -> Iterator[Callable[[Mapping[s
 
 
 def _tensorboard(args: Any, step: int) -> TrainerCallback:
-    """Events in a folder of the run; what a killed process has logged after `step` is hidden."""
+    """Return the callback that writes events; the events of a killed process after `step` are hidden."""
     # imported here: tensorboard is an extra
     from torch.utils.tensorboard import SummaryWriter
 
@@ -90,12 +94,12 @@ def _trackio(args: Any, step: int) -> TrainerCallback:
 
 
 def wandb_number(folder: Path) -> Path:
-    """The file with wandb's number of the run whose training state is kept in `folder`."""
+    """Return the file with wandb's number of the run whose training state is kept in `folder`."""
     return folder / "wandb-run"
 
 
 def _wandb(args: Any, step: int) -> TrainerCallback:
-    """A run whose number is kept with the training state."""
+    """Return the callback of a run whose number is kept with the training state."""
     # imported here: it is an extra
     import wandb
 

@@ -1,15 +1,15 @@
-"""GRPO and PPO: TRL's GRPOTrainer, whose rollouts and loss are made by parts of ours.
+"""GRPO and PPO: TRL's GRPOTrainer, with rollouts and loss made by our own parts.
 
-| part         | what it does                                                                              |
-|--------------|-------------------------------------------------------------------------------------------|
-| rollouts     | draws completions, has them scored, cuts them into minibatches: `rollouts`, `mixed_groups`|
-| sampler      | `samplers`: transformers or vLLM by TRL, our decoder, a policy that calls a tool          |
-| scorer       | `scoring`: the rewards of completions                                                     |
-| estimator    | `estimators`: advantages of groups, of a moving average, of steps, of a critic            |
-| policy       | `policy`: log-probabilities of policy, old policy and reference                           |
-| objective    | `objectives.grpo.loss`, or an objective of one's own                                      |
-| extra losses | `critic` and `ptx`                                                                        |
-| measures     | `measures`: what the log lines say                                                        |
+| part         | what it does                                                                               |
+|--------------|--------------------------------------------------------------------------------------------|
+| rollouts     | draws completions, has them scored, cuts them into minibatches: `rollouts`, `mixed_groups` |
+| sampler      | `samplers`: transformers or vLLM by TRL, our decoder, a policy that calls a tool           |
+| scorer       | `scoring`: the rewards of completions                                                      |
+| estimator    | `estimators`: advantages of groups, of a moving average, of steps, of a critic             |
+| policy       | `policy`: log-probabilities of policy, old policy and reference                            |
+| objective    | `objectives.grpo.loss`, or a user's objective                                              |
+| extra losses | `critic` and `ptx`                                                                         |
+| measures     | `measures`: the metrics of the log lines                                                   |
 
 TRL keeps the loop, the optimizer, `generate`, vLLM and its weights.
 """
@@ -48,47 +48,50 @@ from encore.recipe.tool import Tool
 from encore.rewards.step_rewards import Reader
 from encore.runtime import gpus
 
-# of a model, a minibatch, and what its loss is computed from: the weighted part of a micro-batch, ()
+# takes a model, a minibatch, and the tensors of its loss; returns the weighted part of a micro-batch, ()
 ExtraLoss = Callable[[Any, Minibatch, Batch], Tensor]
 
 
-# of what a loss is computed from, and TRL's arguments
+# takes the tensors of a loss, and TRL's arguments
 Objective = Callable[[Batch, Any], Terms]
 
 
 @dataclass(frozen=True)
 class Method:
-    """What a stage says of how it learns, beside the arguments of TRL."""
+    """The options of a stage's learning method, beside the arguments of TRL."""
 
     rollouts: Options = field(default_factory=Options)
-    lean: bool = False  # our decoder samples
-    share_prompts: bool = False  # a prompt is read once for all its completions
+    lean: bool = False  # whether our decoder samples
+    share_prompts: bool = False  # whether a prompt is read once for all its completions
     tool: Tool | None = None
-    max_rounds: int | None = None  # of dynamic sampling; None without
+    max_rounds: int | None = None  # most rounds of dynamic sampling; None without dynamic sampling
     advantage: str | None = None  # a name of `estimators.of_stage`; None: TRL's
     read_steps: Reader | None = None  # for the advantage `process`
-    importance_ratio: str | None = None  # a level of `grpo.importance_ratio` that TRL has not
-    objective: Objective | None = None  # of one's own; None: by loss_type and ratio
+    importance_ratio: str | None = None  # a level of `grpo.importance_ratio` that TRL lacks
+    objective: Objective | None = None  # a user's objective; None: by loss_type and ratio
     reference: Any = None  # a model; None for the policy without its adapters, if there is a KL at all
-    critic: Critic | None = None  # of PPO
-    ppo: PpoArgs = field(default_factory=PpoArgs)  # read where there is a critic
+    critic: Critic | None = None  # the critic of PPO
+    ppo: PpoArgs = field(default_factory=PpoArgs)  # read only if there is a critic
     ptx: Ptx | None = None
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a `RolloutTrainer` has."""
+    """The parts of a `RolloutTrainer`."""
 
     policy: Policy
     rollouts: Rollouts
     measures: Measures
     objective: Objective
     extra_losses: list[ExtraLoss]
-    kept: dict[str, Part]  # what a checkpoint keeps the state of, in the order in which it is restored
+    kept: dict[str, Part]  # parts with a state in each checkpoint, in the order in which they are restored
 
 
 class EpochOrder(RepeatSampler):
-    """TRL's sampler of prompts, with an order fixed by the number of the epoch; in epoch 0 it is TRL's."""
+    """TRL's sampler of prompts, with an order fixed by the number of the epoch.
+
+    In epoch 0 it is TRL's order.
+    """
 
     epoch = 0
     seed: int
@@ -103,18 +106,19 @@ class EpochOrder(RepeatSampler):
 
 
 class RolloutTrainer(Resumable, GRPOTrainer):
-    """GRPOTrainer, resumable at any step of a rollout, that learns by a `Method`."""
+    """A GRPOTrainer that learns by a `Method` and can resume at any step of a rollout."""
 
     def __init__(self, method: Method, args: Any, **trl: Any):
         beta, synced = args.beta, args.sync_ref_model
-        args.beta, args.sync_ref_model = 0.0, False  # with these TRL would load a reference of its own
+        args.beta, args.sync_ref_model = 0.0, False  # with other values TRL would load its own reference
         super().__init__(args=args, **trl)
         args.beta, args.sync_ref_model = beta, synced
         check_window(args.loss_type, args.gradient_accumulation_steps, args.steps_per_generation)
         if args.disable_dropout:  # TRL leaves it on in attention, and ratios would start away from 1
             disable_dropout(self.model)
         if gpus.sharded():
-            # has `generate` of transformers go on until all processes have ended, as they share each layer
+            # has `generate` of transformers go on until all processes have ended, because they share each
+            # layer
             lora.below(self.model)._is_fsdp_managed_module = True
         self.parts = _assembled(self, method)
 
@@ -156,7 +160,7 @@ class RolloutTrainer(Resumable, GRPOTrainer):
         return loss
 
     def loss_batch(self, minibatch: Minibatch, logp: Tensor, entropy: Tensor) -> Batch:
-        """Return what the loss is computed from. `logp`, `entropy`: of the policy now, (B, T)."""
+        """Return the tensors of the loss. `logp`, `entropy`: of the present policy, (B, T)."""
         mask, advantages, bonus = minibatch.loss_mask, minibatch.advantages, self.parts.measures.entropy_bonus
         old = logp.detach() if minibatch.old is None else minibatch.old
         step_tokens, learning = self.parts.rollouts.step_tokens(), self.args.top_entropy_quantile
@@ -182,7 +186,7 @@ class RolloutTrainer(Resumable, GRPOTrainer):
 
 
 def _assembled(trainer: Any, method: Method) -> Parts:
-    """Return the parts of a trainer that has been made."""
+    """Return the parts of a new trainer."""
     args, of_critic = trainer.args, method.critic is not None
     measures = Measures(trainer, EntropyBonus(args), of_critic, clips=method.objective is None)
     reference = None

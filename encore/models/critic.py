@@ -1,8 +1,8 @@
-"""The critic: a network of its own that predicts, before each token, the reward still to come.
+"""The critic: a separate network that predicts, before each token, the reward still to come.
 
 V(s_t) is a linear head on the hidden state of the token before t, as a reward model's score is a linear head
-on that of the last token. The network is separate so that a critic that has learnt little does not harm the
-policy (Stiennon et al. 2020, §3.4).
+on the hidden state of the last token. The network is separate so that a critic that has learnt little does
+not harm the policy (Stiennon et al. 2020, §3.4).
 """
 
 import copy
@@ -19,11 +19,11 @@ from encore.models.reward_model import parts, read_out
 from encore.models.sharded import own_part
 from encore.recipe.kinds.stage import Lora
 
-AWAY = 7_919  # added to the seed, or a policy made from nothing and its critic would start with equal weights
+AWAY = 7_919  # added to the seed, or a policy from scratch and its critic would start with equal weights
 
 
 class Critic(nn.Module):
-    """(w·h - bias) / scale at each position; bias and scale are a reward model's and are not trained."""
+    """The value (w·h - bias) / scale at each position; bias and scale, a reward model's, are not trained."""
 
     def __init__(self, backbone: Any, head: nn.Linear, bias: float = 0.0, scale: float = 1.0):
         super().__init__()
@@ -31,31 +31,34 @@ class Critic(nn.Module):
         self._no_split_modules = backbone._no_split_modules  # classes of layers, as transformers names them
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """(rows, time) -> (rows, time). No attention mask: real tokens come first."""
+        """Return all values, (rows, time) -> (rows, time). Real tokens come first, so there is no mask."""
         hidden = self.backbone(input_ids=ids, use_cache=False).last_hidden_state
         return (read_out(self.head, hidden) - self.bias) / self.scale
 
 
 def from_reward_model(model: Any, member: int = 0) -> Critic:
-    """A copy of a RewardModel's member: at first it scores every prefix as if it were a complete sequence."""
+    """Return a critic that starts as a copy of a RewardModel's member and scores prefixes like texts."""
     backbone, head = copy.deepcopy(parts(model.members[member]))
     return _trainable(Critic(backbone, head, model.bias[member], model.scale[member]))
 
 
 def from_policy(policy: Any, seed: int) -> Critic:
-    """A copy of a causal language model's backbone, with a new head."""
+    """Return a critic with a copy of a causal language model's backbone, and a new head."""
     return _trainable(Critic(copy.deepcopy(policy.base_model), _new_head(policy, seed)))
 
 
 def from_nothing(policy: Any, seed: int) -> Critic:
-    """A random network of the policy's shape."""
+    """Return a randomly initialised critic of the policy's shape."""
     torch.manual_seed(seed + AWAY)
     backbone = type(policy.base_model)(copy.deepcopy(policy.config)).to(policy.dtype)
     return _trainable(Critic(backbone, _new_head(policy, seed)))
 
 
 def _new_head(policy: Any, seed: int) -> nn.Linear:
-    """Weights from N(0, 1/(d + 1)), d the hidden size (Stiennon et al. 2020, App. B.1); no bias."""
+    """Return a head with weights from N(0, 1/(d + 1)), d the hidden size, without a bias.
+
+    It is the initialisation of Stiennon et al. (2020, App. B.1).
+    """
     size = policy.config.get_text_config().hidden_size
     head = nn.Linear(size, 1, bias=False, dtype=policy.dtype)
     nn.init.normal_(head.weight, std=(size + 1) ** -0.5, generator=torch.Generator().manual_seed(seed))
@@ -63,32 +66,32 @@ def _new_head(policy: Any, seed: int) -> nn.Linear:
 
 
 def with_adapters(critic: Critic, key: Lora, seed: int) -> Critic:
-    """`critic`, of whose backbone only adapters are trained from here on, as a stage's key `lora` has them.
+    """Return `critic` with adapters on its backbone, by a stage's key `lora`.
 
-    Its head is still trained whole.
+    They and the head are trained.
     """
     critic.backbone = lora.adapted(critic.backbone, key, seed + AWAY)
     return critic
 
 
 def learnt(critic: Critic) -> dict[str, torch.Tensor]:
-    """Return the weights that training changes, by name; of a sharded critic this process's part of each."""
+    """Return the weights that training changes, by name; of a sharded critic, this process's part of each."""
     return {
         name: own_part(weight.detach()) for name, weight in critic.named_parameters() if weight.requires_grad
     }
 
 
 def set_learnt(critic: Critic, weights: Mapping[str, torch.Tensor]) -> None:
-    """Set what `learnt` returned."""
-    own = learnt(critic)
+    """Set the weights that `learnt` returned."""
+    parts = learnt(critic)
     for name, weight in weights.items():
-        own[name].copy_(weight)
+        parts[name].copy_(weight)
 
 
 def _trainable(critic: Critic) -> Critic:
-    """Switch gradients on, and off the dropout that would make old and new values differ.
+    """Switch gradients on, and switch off the dropout that would make old and new values differ.
 
-    Weights of 4 bits, which are no numbers that a gradient could move, are only those below adapters.
+    Weights of 4 bits, which no gradient can move, lie only below adapters.
     """
     for weight in critic.parameters():
         weight.requires_grad_(weight.is_floating_point())
@@ -96,10 +99,10 @@ def _trainable(critic: Critic) -> Critic:
 
 
 def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, rows: int) -> torch.Tensor:
-    """V before each of the last `keep` tokens: (batch, keep), 0 at padding.
+    """Return V before each of the last `keep` tokens: (batch, keep), 0 at padding.
 
-    `ids`, `mask`: (batch, time), prompts padded on the left and completions on the right. They run in pieces
-    of at most `rows` rows of like length.
+    `ids`, `mask`: (batch, time), with prompts padded on the left and completions on the right. They run in
+    pieces of at most `rows` rows of like length.
     """
     starts = mask[:, :-keep].sum(dim=1)  # (batch,): where each completion begins
     ids, lengths = to_the_left(ids, mask)
@@ -107,7 +110,7 @@ def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, 
     at_tokens, pieces = [], longest_first(lengths, rows)
     for piece in pieces:
         width = max(2, int(lengths[piece[0]]))
-        values = critic(ids[piece, : width - 1])  # the last token has nothing after it
+        values = critic(ids[piece, : width - 1])  # nothing follows the last token
         start = starts[piece, None]
         column = (start + steps - 1).clamp(min=0, max=width - 2)
         at_tokens.append(values.gather(1, column) * (start + steps < lengths[piece, None]))

@@ -1,16 +1,16 @@
-"""Mixtures of experts: how much of one a token meets."""
+"""Mixtures of experts: the share of the weights that a token uses."""
 
 from typing import Any
 
 
 def routed(config: Any) -> tuple[int, int]:
-    """Experts of a layer, and how many a token visits; (1, 1) of a dense model."""
+    """Return the number of experts in a layer, and how many a token visits; (1, 1) for a dense model."""
     count = getattr(config, "n_routed_experts", None) or getattr(config, "num_experts", None) or 1
     return count, getattr(config, "num_experts_per_tok", None) or 1
 
 
 def idle(model: Any) -> float:
-    """How many of its weights a token is not multiplied with: those of the experts it passes by."""
+    """Return the number of weights that a token does not use, which lie in experts that it does not visit."""
     experts, visited = routed(model.config.get_text_config())
     if experts == 1:
         return 0

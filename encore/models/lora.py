@@ -24,36 +24,39 @@ from encore.models.sharded import Weights, is_sharded, whole_weights
 from encore.recipe.kinds.stage import Lora
 
 ALL = "all-linear"  # peft's name for every linear layer but the head
-ABOVE = "base_model.model."  # what peft puts before the name of a weight
+ABOVE = "base_model.model."  # the prefix that peft puts before the name of a weight
 
 
 def adapters(key: Lora | None, model: Any, seed: int, head: str | None = None) -> LoraConfig | None:
-    """Return what TRL's trainers call `peft_config`, for a stage's key `lora`; None without it.
+    """Return the `peft_config` for TRL's trainers by a stage's key `lora`; None without the key.
 
-    `head`: the name of a new layer, which is trained whole. peft draws A from torch's
-    generator as the trainer is made, before that sets a seed: it is set here, so that all processes draw the
-    same. Raises UserError for a target that `model` has not.
+    `head` is the name of a new layer, which is trained whole. peft draws A from torch's generator when the
+    trainer is made, before the trainer sets a seed. So the seed is set here, and all processes draw the same
+    A. Raises UserError for a target that `model` lacks.
     """
     if key is None:
         return None
     if head is None:
         return _configuration(key, model, seed, task_type="CAUSAL_LM")
-    # with a task, peft would put a forward of its own, for attention masks and labels, before the model's
+    # with a task, peft would put its own forward, for attention masks and labels, before the model's
     whole = {"modules_to_save": [head], "exclude_modules": [head]}
     return _configuration(key, model, seed, task_type=None, **whole)
 
 
 def adapted(backbone: Any, key: Lora, seed: int) -> Any:
-    """`backbone`, a model without a head, with adapters as `adapters` has them; only they can be trained."""
+    """Return `backbone`, a model without a head, with the adapters of `adapters`.
+
+    Only they can be trained.
+    """
     return get_peft_model(backbone, _configuration(key, backbone, seed, task_type=None))
 
 
 def merged(model: Any, dtype: str | None = None) -> Any:
-    """`model` with its adapters added to its weights; a model without adapters as it is.
+    """Return `model` with its adapters added to its weights; a model without adapters unchanged.
 
-    One that is sharded keeps them, and `product` adds them as it is saved. Weights of 4 bits are
-    dequantized first, in `dtype`, a name of torch's, by default that of the other weights: rounded to 4 bits
-    again, they would lose most of what the adapters have learnt.
+    A sharded model keeps its adapters, and `product` adds them when it is saved. Weights of 4 bits are
+    dequantized first, in `dtype`, torch's name for a type; the default is the type of the other weights.
+    Rounded to 4 bits again, they would lose most of what the adapters have learnt.
     """
     if not isinstance(model, PeftModel) or is_sharded(model):
         return model
@@ -68,21 +71,21 @@ def merged(model: Any, dtype: str | None = None) -> Any:
 
 
 def below(model: Any) -> Any:
-    """The model that adapters are laid over; a model without adapters as it is."""
+    """Return the model below the adapters; a model without adapters unchanged."""
     return model.get_base_model() if isinstance(model, PeftModel) else model
 
 
 def show_ends(model: Any) -> None:
-    """Have accelerate find the final norm of a model with adapters, as it does of one without.
+    """Have accelerate find the final norm of a model with adapters, as it does without adapters.
 
-    It shards norm, embedding and head as one unit, and looks for the norm below `base_model_prefix`.
+    accelerate shards norm, embedding and head as one unit, and looks for the norm below `base_model_prefix`.
     """
     if isinstance(model, PeftModel):
         vars(model).update(base_model_prefix="backbone", backbone=below(model).base_model)
 
 
 def parameters(model: Any) -> int:
-    """How many weights a model has, without those that adapters of a sharded one have."""
+    """Return the number of weights of a model; adapters of a sharded model do not count."""
     if not is_sharded(model):
         return model.num_parameters()
     return sum(weight.numel() for name, weight in model.named_parameters() if _plain(name))
@@ -101,9 +104,9 @@ def _configuration(key: Lora, model: Any, seed: int, **options: Any) -> LoraConf
 
 
 def _merged_weights(model: Any) -> tuple[Any, Weights] | None:
-    """The model below the adapters, and the weights that `merged(model)` would have; None without any.
+    """Return the model below the adapters and the weights of `merged(model)`; None without adapters.
 
-    Of a sharded model all processes must call it, and the first one alone gets weights.
+    If the model is sharded, all processes must call this, and only the first process gets weights.
     """
     if not isinstance(model, PeftModel):
         return None
@@ -115,7 +118,7 @@ def _merged_weights(model: Any) -> tuple[Any, Weights] | None:
             if isinstance(layer, AdaptedLinear):
                 (adapter,) = layer.active_adapters
                 a, b = (held[f"{ABOVE}{name}.lora_{side}.{adapter}.weight"] for side in "AB")
-                # as peft's get_delta_weight, which reads only what this process holds
+                # as in peft's get_delta_weight, which reads only what this process holds
                 change = transpose(b @ a, layer.fan_in_fan_out) * layer.scaling[adapter]
                 weight = weights[f"{name}.weight"]
                 weights[f"{name}.weight"] = (weight + change).to(weight.dtype)
@@ -123,15 +126,15 @@ def _merged_weights(model: Any) -> tuple[Any, Weights] | None:
 
 
 def product(model: Any) -> tuple[Any, Weights | None]:
-    """The model to write, and its weights with the adapters added, or gathered; None: those it holds.
+    """Return the model to write, and its weights: with the adapters added, or gathered.
 
-    All processes must call it.
+    The weights are None if they are the model's own. All processes must call this.
     """
     return _merged_weights(model) or (model, whole_weights(model))
 
 
 def _plain(name: str) -> str | None:
-    """What a weight is called without adapters; None for one that would not be there."""
+    """Return the name of a weight without adapters; None if the weight belongs to an adapter."""
     if ".lora_" in name or ".original_module." in name:
         return None
     plain = name.removeprefix(ABOVE).replace(".base_layer.", ".")

@@ -1,7 +1,7 @@
-"""The one loader of what others have saved: models, tokenizers and configurations, from a folder.
+"""The one loader of saved models, tokenizers and configurations from a folder.
 
-Only safetensors are read. Python code that the folder brings is never run, and transformers does not ask for
-leave to run it.
+Only safetensors are read. Python code in the folder is never run, and transformers does not ask for
+permission to run it.
 """
 
 from pathlib import Path
@@ -12,14 +12,14 @@ from transformers import AutoConfig, AutoTokenizer
 from encore.errors import UserError
 from encore.runtime import hub_errors
 
-ASKS = "trust_remote_code"  # in what transformers says of a folder whose own code it would have to run
+ASKS = "trust_remote_code"  # occurs in transformers' message about a folder whose code it would have to run
 
 
 def model(kind: Any, folder: str | Path, failing: str, **options: Any) -> Any:
-    """Return the model in `folder`, of a class `kind` of transformers' AutoModel….
+    """Return the model in `folder`, of `kind`, a class such as transformers' AutoModelForCausalLM.
 
-    `options`: those of `from_pretrained`. Raises UserError, which begins with the text `failing`, where
-    there is no such model or where loading it would run the folder's own code.
+    `options` are the options of `from_pretrained`. Raises UserError, whose message begins with `failing`, if
+    there is no such model or if loading it would run the folder's own code.
     """
     return _load(kind, folder, failing, **options, use_safetensors=True)
 

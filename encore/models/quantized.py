@@ -1,7 +1,7 @@
 """Weights of 4 bits below adapters (QLoRA, arXiv 2305.14314), by transformers and bitsandbytes.
 
-Linear layers but the head are held in NF4, blocks of 64 weights with a scale that is quantized as well, and
-are never trained. bitsandbytes also runs on a CPU, where it only costs time.
+All linear layers but the head are held in NF4: blocks of 64 weights with a scale, which is quantized as well.
+They are never trained. bitsandbytes also runs on a CPU, where it only costs time.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from encore.recipe.kinds.stage import Lora
 
 
 def loading(key: Lora | None, args: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `options` of `from_pretrained`, and for a stage's key `lora` with `quantized` those of 4 bits.
+    """Return `options` of `from_pretrained`, with those of 4 bits if a stage's key `lora` says `quantized`.
 
-    `args`: transformers' TrainingArguments. A layer computes in bf16 where they, or the options, say so.
+    `args` are transformers' TrainingArguments. A layer computes in bf16 if `args` or `options` say so.
     """
     if not key or not key.quantized:
         return dict(options)
@@ -31,10 +31,10 @@ def loading(key: Lora | None, args: Any, options: Mapping[str, Any]) -> dict[str
 
 
 def as_stored(model: Any) -> Any:
-    """`model`, whose layers of 4 bits, if it has some, keep their weights in the order they were loaded in.
+    """Return `model`, with its layers of 4 bits, if any, made to keep their weights in the order of loading.
 
-    On a CPU with AVX512-BF16 bitsandbytes orders them anew at the first call without gradients. From then on
-    it computes in bf16, and what is dequantized is wrong.
+    On a CPU with AVX512-BF16 bitsandbytes would reorder them at the first call without gradients. From then
+    on it would compute in bf16, and the dequantized weights would be wrong.
     """
     for layer in model.modules():
         if hasattr(layer, "support_avx512bf16_for_cpu"):
@@ -47,9 +47,9 @@ def is_quantized(model: Any) -> bool:
 
 
 def learn_in_float32(model: Any) -> None:
-    """Turn what is trained above weights of 4 bits into float32.
+    """Turn the weights that are trained above weights of 4 bits into float32.
 
-    TRL makes it bfloat16, where most of a small update is lost; peft makes it float32 as it loads a
+    TRL makes them bfloat16, in which most of a small update is lost. peft makes them float32 when it loads a
     checkpoint, so that a resumed run would differ.
     """
     for weight in model.parameters() if is_quantized(model) else ():

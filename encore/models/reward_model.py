@@ -1,15 +1,15 @@
 """Reward models: a language model's backbone with a linear head, read at the last real token.
 
-r(x, y) = (w·h(x, y) - bias) / scale, with h the hidden state at the last token of prompt and completion,
-which is the end of sequence where the completion came to its end. The product of stage `reward_model` is a
+r(x, y) = (w·h(x, y) - bias) / scale, where h is the hidden state at the last token of prompt and completion.
+This token is the end of sequence if the completion came to its end. The product of stage `reward_model` is a
 folder
 
     reward.json {"members", "bias": [...], "scale": [...]} · the tokenizer's files · member0/ member1/ …
 
-where `save_pretrained` of a sequence classification model with one label has written each member. The score
-never depends on padding: rows are padded on the right, where a causal model's tokens do not see it, and the
-position of the last token is passed along. transformers guesses it from padding tokens, which fails where the
-tokenizer pads with its end of sequence.
+in which `save_pretrained` of a sequence classification model with one label has written each member. The
+score never depends on padding: rows are padded on the right, where a causal model's tokens do not see it, and
+the position of the last token is passed along. transformers would guess the position from padding tokens,
+which fails if the tokenizer pads with its end of sequence.
 """
 
 import json
@@ -36,7 +36,7 @@ from encore.runtime.files import saving
 
 FILE = "reward.json"
 HEAD = "score"  # transformers' name for the layer that reads a score
-POSITIONS = 8192  # of one forward pass, padding included
+POSITIONS = 8192  # most positions of a forward pass, padding included
 
 
 class RewardModel:
@@ -66,10 +66,10 @@ class RewardModel:
             spread(member.requires_grad_(False))
 
     def score(self, prompts: Sequence[str], completions: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Rewards (members, batch), float32 on the CPU, of completions given as token ids.
+        """Return rewards (members, batch), float32 on the CPU, of completions given as token ids.
 
-        A completion that came to its end has the end-of-sequence token as its last. Raises UserError where
-        prompt and completion together have no token, or more than the model has positions.
+        A completion that came to its end has the end-of-sequence token as its last token. Raises UserError if
+        prompt and completion together have no token, or more tokens than the model has positions.
         """
         distinct = list(dict.fromkeys(prompts))
         ids = dict(zip(distinct, prompt_ids(distinct, self.tokenizer), strict=True))
@@ -78,12 +78,12 @@ class RewardModel:
     def score_text(
         self, prompts: Sequence[str], completions: Sequence[str], truncated: bool | Sequence[bool] = False
     ) -> torch.Tensor:
-        """`score` of completions as text; `truncated`: whether (each) was cut before its end of sequence."""
+        """Return the `score` of texts; `truncated` says which were cut before their end of sequence."""
         cuts = [truncated] * len(completions) if isinstance(truncated, bool) else truncated
         return self.score(prompts, reply_ids(completions, cuts, self.tokenizer))
 
     def score_ids(self, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Rewards (members, batch) of sequences of token ids; equal ones are computed once."""
+        """Return rewards (members, batch) of sequences of token ids; equal sequences are computed once."""
         if not sequences:
             return torch.zeros(len(self.members), 0)
         rows, alone = distinct(map(tuple, sequences))
@@ -95,7 +95,7 @@ class RewardModel:
     def score_places(
         self, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
     ) -> list[torch.Tensor]:
-        """The mean over members of the rewards (places,) at some `places` of each sequence of token ids.
+        """Return the mean over members of the rewards (places,) at the positions `places` of each sequence.
 
         Equal sequences with equal places are computed once.
         """
@@ -104,11 +104,11 @@ class RewardModel:
         rows, alone = distinct((tuple(ids), tuple(at)) for ids, at in zip(sequences, places, strict=True))
         ids, at = zip(*alone, strict=True)
         self._check(ids)
-        found = [
+        member_rewards = [
             [(r - b) / s for r in _read_places(member, ids, at)]
             for member, b, s in zip(self.members, self.bias, self.scale, strict=True)
         ]
-        means = [torch.stack(one).mean(dim=0) for one in zip(*found, strict=True)]
+        means = [torch.stack(rewards).mean(dim=0) for rewards in zip(*member_rewards, strict=True)]
         return [means[row] for row in rows]
 
     def same_tokenizer(self, tokenizer: Any) -> None:
@@ -128,7 +128,7 @@ class RewardModel:
 
 
 def aggregated(rewards: torch.Tensor, aggregate: str) -> torch.Tensor:
-    """(members, batch) -> (batch,): their mean, or their minimum (`worst`; Coste et al. 2023, §3.2)."""
+    """Return the mean, or minimum (`worst`; Coste et al. 2023, §3.2): (members, batch) -> (batch,)."""
     return rewards.mean(dim=0) if aggregate == "mean" else rewards.min(dim=0).values
 
 
@@ -136,7 +136,7 @@ def aggregated(rewards: torch.Tensor, aggregate: str) -> torch.Tensor:
 
 
 def parts(model: Any) -> tuple[Any, Any]:
-    """Backbone and linear head of a sequence classification model. Raises UserError where it has none."""
+    """Return backbone and linear head of a sequence classification model. Raises UserError if it has none."""
     backbone, head = getattr(model, model.base_model_prefix, None), getattr(model, HEAD, None)
     if backbone is None or head is None:
         raise UserError(f"a {model.config.model_type} model has no score head; use a causal language model")
@@ -144,9 +144,9 @@ def parts(model: Any) -> tuple[Any, Any]:
 
 
 def at_last_token(model: Any, input_ids: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
-    """Scores (rows,) of `input_ids` (rows, time), padded on the right, at the positions `last` (rows,).
+    """Return scores (rows,) of `input_ids` (rows, time), right-padded, at the positions `last` (rows,).
 
-    No attention mask: a causal model's real tokens never see the padding after them.
+    There is no attention mask: a causal model's real tokens never see the padding after them.
     """
     backbone, head = parts(model)
     hidden = backbone(input_ids=input_ids, use_cache=False).last_hidden_state  # (rows, time, width)
@@ -154,13 +154,13 @@ def at_last_token(model: Any, input_ids: torch.Tensor, last: torch.Tensor) -> to
 
 
 def at_every_token(model: Any, input_ids: torch.Tensor) -> torch.Tensor:
-    """Scores (rows, time) of `input_ids` (rows, time), padded on the right; those at padding mean nothing."""
+    """Return scores (rows, time) of `input_ids` (rows, time), right-padded; at padding ignore them."""
     backbone, head = parts(model)
     return read_out(head, backbone(input_ids=input_ids, use_cache=False).last_hidden_state)
 
 
 def read_out(head: Any, hidden: torch.Tensor) -> torch.Tensor:
-    """The head's one output at `hidden` (..., width): (...), in float32 or better, even under autocast.
+    """Return the head's single output at `hidden` (..., width): (...), at least float32 even under autocast.
 
     With the 8 bits of bfloat16, scores near 8 would be 1/16 apart.
     """
@@ -170,33 +170,33 @@ def read_out(head: Any, hidden: torch.Tensor) -> torch.Tensor:
 
 
 def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Raw scores (rows,), float32 on the CPU, without gradients or dropout.
+    """Return raw scores (rows,), float32 on the CPU, without gradients or dropout.
 
-    A sharded model has `at_last_token` as its forward, and is called by all processes, equally often whatever
-    each of them has to score.
+    The forward of a sharded model is `at_last_token`. All processes must call it equally often, however many
+    sequences each of them has to score.
     """
     scores = torch.empty(len(sequences))
-    # only a sharded model's own call gathers all its weights
+    # only the sharded model's own call gathers all its weights
     score = model if is_sharded(model) else MethodType(at_last_token, model)
-    for piece, found in _in_pieces(model, score, sequences):
-        scores[piece] = found
+    for piece, piece_scores in _in_pieces(model, score, sequences):
+        scores[piece] = piece_scores
     return scores
 
 
 def _read_places(
     model: Any, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
 ) -> list[torch.Tensor]:
-    """Raw scores (places,) at some `places` of each sequence, as `read`; the model is not sharded."""
+    """Return raw scores (places,) of each sequence, as `read` does; the model is not sharded."""
     scores: dict[int, torch.Tensor] = {}
-    for piece, found in _in_pieces(model, lambda ids, last: at_every_token(model, ids), sequences):
-        scores |= {i: row[[*places[i]]] for i, row in zip(piece, found, strict=True)}
+    for piece, piece_scores in _in_pieces(model, lambda ids, last: at_every_token(model, ids), sequences):
+        scores |= {i: row[[*places[i]]] for i, row in zip(piece, piece_scores, strict=True)}
     return [scores[i] for i in range(len(sequences))]
 
 
 def _in_pieces(
     model: Any, score: Callable[..., torch.Tensor], sequences: Sequence[Sequence[int]]
 ) -> list[tuple[list[int], torch.Tensor]]:
-    """What `score(input_ids, last)` gives for rows of like length at a time, and which rows they are."""
+    """Return pairs of row numbers and of `score(input_ids, last)` for these rows, which have like lengths."""
     device, was_training = next(model.parameters()).device, model.training
     sharded = is_sharded(model)
     quiet: Any = torch.no_grad() if sharded else torch.inference_mode()
@@ -204,29 +204,32 @@ def _in_pieces(
     pieces = within_positions([len(sequence) for sequence in sequences], POSITIONS)
     if sharded:
         pieces += pieces[-1:] * (max(gather_object([len(pieces)])) - len(pieces))
-    found = []
+    scored = []
     with quiet:
         for piece in pieces:
             ids, last = padded([sequences[i] for i in piece])
-            found.append((piece, score(ids.to(device), last.to(device)).float().cpu()))
+            scored.append((piece, score(ids.to(device), last.to(device)).float().cpu()))
     model.train(was_training)
-    return found
+    return scored
 
 
 # -- files ---------------------------------------------------------------------------------------------------
 
 
 def load(metrics_json: Path) -> RewardModel:
-    """The reward model that an upstream stage has saved.
+    """Return the reward model that an upstream stage has saved.
 
-    Raises UserError where it is missing or changed, or where the stage has made something else.
+    Raises UserError if it is missing or changed, or if the stage has made something else.
     """
     folder, _ = sentinel.product(metrics_json)
     return _open_folder(folder, f"{metrics_json}: its stage has made no reward model")
 
 
 def _open_folder(folder: Path, otherwise: str = "not a reward model") -> RewardModel:
-    """The reward model in `folder`. Raises UserError, which starts with `otherwise`, where there is none."""
+    """Return the reward model in `folder`.
+
+    Raises UserError, which starts with `otherwise`, if it is not one.
+    """
     try:
         facts = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -237,10 +240,10 @@ def _open_folder(folder: Path, otherwise: str = "not a reward model") -> RewardM
 
 
 def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> Any:
-    """A sequence classification model with the backbone of a policy and a new head N(0, 1/(d+1)).
+    """Return a sequence classification model with the backbone of a policy and a new head N(0, 1/(d+1)).
 
-    `source` is a causal language model of width d, `options` are from_pretrained's. The head is that of
-    Stiennon et al. (2020, App. B.1), drawn with `seed`.
+    `source` is a causal language model of width d, and `options` are those of from_pretrained. The head is
+    drawn with `seed`, as in Stiennon et al. (2020, App. B.1).
     """
     options = {"dtype": torch.float32, **options, "num_labels": 1}
     failing = f"model {source.place}: cannot load it"
@@ -254,7 +257,7 @@ def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> An
 
 
 def load_member(folder: Path, number: int) -> Any:
-    """A member's sequence classification model, in float32."""
+    """Return a member's sequence classification model, in float32."""
     place = folder / f"member{number}"
     if not place.is_dir():
         raise UserError(f"reward model {folder}: no member {number}")
@@ -263,7 +266,7 @@ def load_member(folder: Path, number: int) -> Any:
 
 
 def begin(folder: Path) -> Path:
-    """An empty folder beside `folder`, for `add` and `finish` to write the reward model to."""
+    """Create an empty folder beside `folder`, in which `add` and `finish` write the reward model."""
     partial = folder.with_name(f".{folder.name}.partial")
     if gpus.first():
         shutil.rmtree(partial, ignore_errors=True)
@@ -272,7 +275,7 @@ def begin(folder: Path) -> Path:
 
 
 def add(partial: Path, number: int, member: Any) -> None:
-    """Write a member. All processes of a stage must call it: they gather what is sharded, one writes."""
+    """Write a member. All processes of a stage must call `add`: they gather what is sharded, one writes."""
     member, weights = lora.product(member)
     if not gpus.first():
         return
@@ -283,7 +286,7 @@ def add(partial: Path, number: int, member: Any) -> None:
 def finish(
     partial: Path, tokenizer: Any, bias: Sequence[float], scale: Sequence[float], folder: Path
 ) -> None:
-    """Write tokenizer, biases and scales, one of each for a member, and move everything to `folder`."""
+    """Write the tokenizer and each member's bias and scale, and move everything to `folder`."""
     if not gpus.first():
         return
     with saving("the reward model", folder.parent):

@@ -1,7 +1,7 @@
 """Models whose weights are spread over the processes of a stage by FSDP2 (torch's `fully_shard`).
 
-A forward pass gathers a layer's weights, uses them and lets them go. So every process has to call a sharded
-model, and these functions, equally often: one that does not leaves the others waiting.
+A forward pass gathers a layer's weights, uses them and frees them. So all processes have to call a sharded
+model, and these functions, equally often: a process that does not call leaves the others waiting.
 """
 
 from typing import Any
@@ -15,12 +15,12 @@ Weights = dict[str, Any]  # name -> tensor
 
 
 def spread(model: Any, precision: MixedPrecisionPolicy | None = None) -> Any:
-    """`model`, from here on spread over all processes, on their GPUs: each layer by itself, and the rest.
+    """Spread `model` over the GPUs of all processes, each layer by itself and then the rest, and return it.
 
-    For models beside the one that a trainer has accelerate spread. `precision`: what it computes in; default:
-    the precision of its weights.
+    It is for models beside the policy, which accelerate spreads. `precision` is the precision in which the
+    model computes; the default is the precision of its weights.
     """
-    # torch would let what is not in a layer stay gathered until a backward pass, which a reference never has
+    # torch would keep the rest gathered until a backward pass, which a reference never has
     options: Any = {"mp_policy": precision or MixedPrecisionPolicy(), "reshard_after_forward": True}
     for module in model.modules():
         if type(module).__name__ in (model._no_split_modules or ()):
@@ -29,36 +29,36 @@ def spread(model: Any, precision: MixedPrecisionPolicy | None = None) -> Any:
 
 
 def whole(value: Any) -> Any:
-    """`value` with the parts of all processes, if it is spread. All processes must call it."""
+    """Return `value` with the parts of all processes, if it is spread. All processes must call `whole`."""
     return value.full_tensor() if isinstance(value, DTensor) else value
 
 
 def whole_weights(model: Any) -> Weights | None:
-    """The gathered weights of a sharded model, on the CPU of the first process and {} on the others.
+    """Return the gathered weights of a sharded model, on the CPU of the first process and {} on the others.
 
-    None where `model` is not sharded. All processes must call it.
+    Returns None if `model` is not sharded. All processes must call this.
     """
     options = StateDictOptions(full_state_dict=True, cpu_offload=True)
     return get_model_state_dict(model, options=options) if is_sharded(model) else None
 
 
 def is_sharded(model: Any) -> bool:
-    """Whether a model's weights are spread over processes."""
+    """Return whether a model's weights are spread over processes."""
     return isinstance(model, FSDPModule)
 
 
 def own_part(value: Any) -> Any:
-    """Return the part of `value` that this process holds: of a sharded tensor a part, otherwise all."""
+    """Return the part of a sharded tensor that this process holds; any other value unchanged."""
     return value.to_local() if isinstance(value, DTensor) else value
 
 
 def own_weights(model: Any) -> Weights:
-    """The weights that this process holds: of a sharded model its part of each, otherwise all."""
+    """Return the weights that this process holds: a part of each weight if the model is sharded."""
     return {name: own_part(weight) for name, weight in model.state_dict().items()}
 
 
 def load_own_weights(model: Any, weights: Weights) -> None:
-    """Set what `own_weights` returned, with as many processes as then."""
+    """Set the weights that `own_weights` returned; there must be as many processes as then."""
     if not is_sharded(model):
         model.load_state_dict(weights)
         return
@@ -68,7 +68,7 @@ def load_own_weights(model: Any, weights: Weights) -> None:
 
 
 def own_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Return the state of an optimizer; of sharded weights the part that this process holds."""
+    """Return the state of an optimizer; for sharded weights, the part that this process holds."""
     state = optimizer.state_dict()
     kept = {
         number: {name: own_part(value) for name, value in of_weight.items()}
@@ -78,7 +78,7 @@ def own_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
 
 
 def load_own_state(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Set what `own_state` returned, with as many processes as then."""
+    """Set the state that `own_state` returned; there must be as many processes as then."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
 
     def shard(value: Any, weight: Any) -> Any:

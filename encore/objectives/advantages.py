@@ -1,21 +1,21 @@
 r"""Advantages, as pure functions of the rewards of a rollout.
 
-`total` weights and adds the rewards of several functions. `of_groups` has GRPO's advantages, and TRL's
-variants of them. Each function of the table takes rewards (groups, G), a row for the G completions of a
-prompt, and returns the same shape.
+`total` weights and adds the rewards of several functions. `of_groups` computes the advantages of GRPO and of
+the variants in TRL. Each function of the table takes rewards (groups, G), with a row for the G completions of
+a prompt, and returns the same shape.
 
-| name           | A_i                                 | source                                           |
-|----------------|-------------------------------------|--------------------------------------------------|
-| leave_one_out  | r_i - mean of the group's others    | RLOO: Kool 2019, Ahmadian 2024 (arXiv 2402.14740)|
-| moving_average | r_i - mean of all earlier rewards   | REINFORCE, as in Ahmadian 2024                   |
-| raw            | r_i                                 | CS336 (2025) lecture 17, `rewards`               |
-| best           | r_i if it is the group's largest, 0 | the same, `max`; several may be the largest      |
-| centered       | r_i - mean of the group             | the same, `centered_rewards`                     |
-| normalized     | the same over the group's std       | the same, `normalized_rewards`                   |
-| positive       | 1 if r_i > 0, else 0                | Online RFT, DeepSeekMath (2402.03300) §A.1.3     |
-| above_mean     | GRPO's where it is above 0, else 0  | positive only, Carrino et al. (arXiv 2603.18756) |
+| name           | A_i                                     | source                                          |
+|----------------|-----------------------------------------|-------------------------------------------------|
+| leave_one_out  | r_i - mean of the group's other rewards | RLOO: Kool 2019, Ahmadian 2024 (2402.14740)     |
+| moving_average | r_i - mean of all earlier rewards       | REINFORCE, as in Ahmadian 2024                  |
+| raw            | r_i                                     | CS336 (2025) lecture 17, `rewards`              |
+| best           | r_i if it is the group's largest, 0     | the same, `max`; several may be the largest     |
+| centered       | r_i - mean of the group                 | the same, `centered_rewards`                    |
+| normalized     | (r_i - mean) / std of the group         | the same, `normalized_rewards`                  |
+| positive       | 1 if r_i > 0, else 0                    | Online RFT, DeepSeekMath (2402.03300) §A.1.3    |
+| above_mean     | GRPO's advantage, or 0 if it is below 0 | positive only, Carrino et al. (arXiv 2603.18756)|
 
-`process_supervision` has the advantages that differ from token to token.
+`process_supervision` computes advantages that differ from token to token.
 """
 
 from collections.abc import Callable
@@ -24,14 +24,14 @@ from dataclasses import dataclass
 import torch
 
 Advantage = Callable[[torch.Tensor], torch.Tensor]  # (groups, G) -> (groups, G)
-STD_GUARD = 1e-5  # the lecture's
-GUARD = 1e-4  # TRL's
+STD_GUARD = 1e-5  # added to the standard deviation, as in the lecture
+GUARD = 1e-4  # added to the standard deviation, as in TRL
 
 
 def total(rewards: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """The reward of each completion: the weighted sum over reward functions, (batch, functions) -> (batch,).
+    """Return the weighted sum of each completion's rewards, (batch, functions) -> (batch,).
 
-    NaN, where a function gives none, counts as 0.
+    A reward of NaN counts as 0: the function gave the completion no reward.
     """
     return (rewards * weights.to(rewards.device)).nansum(dim=1)
 
@@ -47,10 +47,12 @@ def of_groups(
 
         A_i = (r_i - mean of the group) / (std + 1e-4)          (DeepSeekMath §4.1.2)
 
-    `rewards`: (batch, functions), in which one group of `size` follows another, NaN where a function gives
-    none; a completion without any reward has the advantage 0. `scale`: whose std it is, `group` or `batch`;
-    `none` does not divide (Dr. GRPO). `normalize_first`: normalise the rewards of each function in its group,
-    add them up, and normalise the sums over the batch (GDPO, arXiv 2601.05242).
+    `rewards` has the shape (batch, functions). Groups of `size` completions follow each other. A reward is
+    NaN if the function gives none; a completion without any reward has the advantage 0.
+
+    `scale` says over what the std is taken, the `group` or the `batch`; `none` does not divide (Dr. GRPO).
+    With `normalize_first` the rewards of each function are normalised in their group and added up, and the
+    sums are normalised over the batch (GDPO, arXiv 2601.05242).
     """
     unscored = rewards.isnan().all(dim=1)
     if normalize_first:
@@ -75,7 +77,8 @@ def of_groups(
 def std_of_known(values: torch.Tensor, dim: int) -> torch.Tensor:
     """Return the standard deviation along `dim`, which stays with size 1; NaN are left out.
 
-    With Bessel's correction: 0 for a group of one, NaN where one number alone is known.
+    Bessel's correction is applied. The result is 0 for a group of size 1, and NaN if only one number of a
+    larger group is known.
     """
     if values.shape[dim] == 1:
         return torch.zeros_like(values)
@@ -85,39 +88,39 @@ def std_of_known(values: torch.Tensor, dim: int) -> torch.Tensor:
 
 
 def leave_one_out(rewards: torch.Tensor) -> torch.Tensor:
-    r"""A_i = r_i - 1/(G-1) \sum_{j != i} r_j, which is G/(G-1) (r_i - mean)."""
+    r"""Return A_i = r_i - 1/(G-1) \sum_{j != i} r_j, which is G/(G-1) (r_i - mean)."""
     group_size = rewards.shape[1]
     others = (rewards.sum(dim=1, keepdim=True) - rewards) / (group_size - 1)
     return rewards - others
 
 
 def raw(rewards: torch.Tensor) -> torch.Tensor:
-    """A_i = r_i."""
+    """Return A_i = r_i."""
     return rewards.clone()
 
 
 def best(rewards: torch.Tensor) -> torch.Tensor:
-    """A_i = r_i where r_i is the largest of its group, else 0."""
+    """Return A_i = r_i if r_i is the largest reward of its group, else 0."""
     return torch.where(rewards == rewards.amax(dim=1, keepdim=True), rewards, 0.0)
 
 
 def centered(rewards: torch.Tensor) -> torch.Tensor:
-    """A_i = r_i - mean."""
+    """Return A_i = r_i - mean of the group."""
     return rewards - rewards.mean(dim=1, keepdim=True)
 
 
 def normalized(rewards: torch.Tensor) -> torch.Tensor:
-    """A_i = (r_i - mean) / (std + 1e-5), std with Bessel's correction."""
+    """Return A_i = (r_i - mean) / (std + 1e-5), with Bessel's correction in the std."""
     return centered(rewards) / (rewards.std(dim=1, keepdim=True) + STD_GUARD)
 
 
 def positive(rewards: torch.Tensor) -> torch.Tensor:
-    """A_i = 1[r_i > 0], of the accuracy rewards alone."""
+    """Return A_i = 1 if r_i > 0, else 0; it is meant for accuracy rewards alone."""
     return (rewards > 0).to(rewards.dtype)
 
 
 def above_mean(rewards: torch.Tensor) -> torch.Tensor:
-    """A_i = max(0, (r_i - mean) / (std + 1e-4)): what a response is better by; nothing is pushed down."""
+    """Return A_i = max(0, (r_i - mean) / (std + 1e-4)), so that no response is made less likely."""
     advantages, _ = of_groups(rewards.reshape(-1, 1), rewards.new_ones(1), rewards.shape[1])
     return advantages.clamp_min(0.0).view_as(rewards)
 
@@ -136,18 +139,19 @@ DELTAS: dict[str, Advantage] = {"raw": raw, "centered": centered, "normalized": 
 
 @dataclass(frozen=True)
 class MovingAverage:
-    """The baseline of REINFORCE: b = the mean of all rewards of earlier rollouts, each counted once.
+    """The baseline b of REINFORCE: the mean of all rewards of earlier rollouts, each counted once.
 
-    The first rollout has none before it and takes its own mean. A round of dynamic sampling is a rollout.
+    The first rollout has no earlier rewards and takes its own mean. A round of dynamic sampling counts as a
+    rollout.
     """
 
     total: float = 0.0
     count: int = 0
 
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        """A_i = r_i - b."""
+        """Return A_i = r_i - b."""
         return rewards - (self.total / self.count if self.count else rewards.double().mean().item())
 
     def after(self, rewards: torch.Tensor) -> "MovingAverage":
-        """The average for the next rollout, with `rewards` among the earlier ones."""
+        """Return the average for the next rollout, for which `rewards` are earlier rewards too."""
         return MovingAverage(self.total + rewards.double().sum().item(), self.count + rewards.numel())

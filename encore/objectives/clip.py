@@ -9,16 +9,16 @@ import torch
 
 
 def clipped(ratio: torch.Tensor, advantages: torch.Tensor, low: float, high: float) -> torch.Tensor:
-    """min(w A, clip(w, 1 - low, 1 + high) A), to be maximised. The shapes broadcast."""
+    """Return min(w A, clip(w, 1 - low, 1 + high) A), to be maximised. The shapes broadcast."""
     return torch.minimum(advantages * ratio, advantages * ratio.clamp(1 - low, 1 + high))
 
 
 def cut_by_clip(
     ratio: torch.Tensor, advantages: torch.Tensor, low: float, high: float, delta: float | None = None
 ) -> torch.Tensor:
-    """Where min(w A, clip(w, 1 - low, 1 + high) A), with w at most `delta` if given, has no gradient.
+    """Return where min(w A, clip(w, 1 - low, 1 + high) A) has no gradient, as bool.
 
-    `ratio` and `advantages`: (batch, time) or (batch, 1). Returns bool.
+    `ratio` w and `advantages` A: (batch, time) or (batch, 1). If `delta` is given, w is at most `delta`.
     """
     first, last = (1 + high, math.inf) if delta is None else sorted((1 + high, delta))
     up, down = advantages > 0, advantages < 0

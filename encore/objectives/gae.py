@@ -21,13 +21,13 @@ import torch
 
 VARIANCE_FLOOR = 1e-8
 
-Sum = Callable[[torch.Tensor], torch.Tensor]  # of a scalar over all processes
+Sum = Callable[[torch.Tensor], torch.Tensor]  # returns the sum of a scalar over all processes
 
 
 def end_scores(
     scores: torch.Tensor, ended: torch.Tensor, penalty: float | None = None, instead: float | None = None
 ) -> torch.Tensor:
-    """`scores` (batch,); a completion that did not end loses `penalty`, or has the score `instead`.
+    """Return `scores` (batch,), lowered by `penalty` or set to `instead` if the completion did not end.
 
     `ended`: (batch,) of bool. `instead` is the EOS trick of arXiv 2403.17031 (N+).
     """
@@ -39,9 +39,9 @@ def end_scores(
 def token_rewards(
     scores: torch.Tensor, log_ratio: torch.Tensor, mask: torch.Tensor, kl_coef: float
 ) -> torch.Tensor:
-    r"""(batch, time): -\beta log(\pi_old/\rho) at each token, plus the score (batch,) at the last.
+    r"""Return -\beta log(\pi_old/\rho) of each token, (batch, time), plus the score at the last token.
 
-    A completion without a token has no reward.
+    `scores`: (batch,). A completion without a token has no reward.
     """
     rewards = -kl_coef * log_ratio * mask
     lengths = mask.sum(dim=1).long()
@@ -52,7 +52,7 @@ def token_rewards(
 def whiten(
     values: torch.Tensor, mask: torch.Tensor, shift_mean: bool = True, summed: Sum = lambda x: x
 ) -> torch.Tensor:
-    """`values` with variance 1 over the real tokens, and mean 0 or, without `shift_mean`, their own mean.
+    """Return `values` scaled to variance 1 over the real tokens, and shifted to mean 0 if `shift_mean`.
 
     Padding becomes 0. The variance divides by n, not n - 1. `summed` adds up a number over the processes that
     share a rollout.
@@ -67,7 +67,7 @@ def whiten(
 def advantages(
     rewards: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, gamma: float, lam: float
 ) -> torch.Tensor:
-    """GAE(gamma, lam) of each token: (batch, time), 0 at padding."""
+    """Return the advantage GAE(gamma, lam) of each token, (batch, time), 0 at padding."""
     result = torch.zeros_like(rewards)
     after, following = torch.zeros_like(rewards[:, 0]), torch.zeros_like(rewards[:, 0])
     for t in reversed(range(rewards.shape[1])):
@@ -79,9 +79,9 @@ def advantages(
 
 
 def explained_variance(values: torch.Tensor, returns: torch.Tensor, mask: torch.Tensor) -> float:
-    """1 - var(R - V) / var(R) over the real tokens: 1 for a perfect critic, 0 for a constant one.
+    """Return 1 - var(R - V) / var(R) over the real tokens: 1 for a perfect critic, 0 for a constant critic.
 
-    Also 0 where the returns do not vary.
+    The result is also 0 if the returns do not vary.
     """
     real = mask.bool()
     if real.sum() < 2:

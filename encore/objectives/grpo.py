@@ -40,39 +40,39 @@ from encore.recipe.grpo_args import GrpoArgs
 class Batch:
     """A micro-batch of B completions of at most T tokens; log-probabilities and entropies are in nats."""
 
-    logp: Tensor  # (B, T) log pi(o_t), with a gradient, as `entropy` has
+    logp: Tensor  # (B, T) log pi(o_t), with a gradient
     old: Tensor  # (B, T) log pi_old(o_t) of the policy that sampled
     advantage: Tensor  # (B, 1) of a completion, or (B, T) of each token
     mask: Tensor  # (B, T) 1 at the tokens in the loss
     cap: int  # tokens that a completion may have
-    step_tokens: Tensor  # () tokens in the loss of the optimizer step, over the number of processes
-    micro_batches: int = 1  # of the optimizer step
+    step_tokens: Tensor  # () tokens in the loss of the optimizer step, divided by the number of processes
+    micro_batches: int = 1  # number of micro-batches in the optimizer step
     ref: Tensor | None = None  # (B, T) log pi_ref(o_t); None if beta is 0
-    sampled: Tensor | None = None  # (B, T) log-probabilities that the sampler told, NaN where it knows none
-    correction: Tensor | None = None  # (B, T) or (B, 1) pi_old / pi_sampler, cut; None without correction
+    sampled: Tensor | None = None  # (B, T) the sampler's log-probabilities, NaN where it reports none
+    correction: Tensor | None = None  # (B, T) or (B, 1) pi_old / pi_sampler, clipped; None without correction
     uncertain: Tensor | None = None  # (B, T) 1 at the tokens of most entropy, which alone learn (2506.01939)
-    entropy: Tensor | None = None  # (B, T) of the next token; None without an entropy bonus
+    entropy: Tensor | None = None  # (B, T) of the next token, with a gradient; None without a bonus
     entropy_coef: float = 0.0  # weight of the entropy bonus
 
 
 class Terms(NamedTuple):
-    """The loss, and what is worth measuring of it."""
+    """The loss of a micro-batch, and the tensors that are worth measuring."""
 
     loss: Tensor  # ()
     policy: Tensor  # () the loss without the entropy bonus
     ratio: Tensor  # (B, T), or (B, 1) at the level `sequence`
     cut: Tensor  # (B, T) or (B, 1) of bool: where the clip has cut the gradient
-    kl: Tensor | None  # (B, T)
+    kl: Tensor | None  # (B, T) KL estimate at each token
 
 
 # -- the importance ratio ------------------------------------------------------------------------------------
 
 
 def importance_ratio(batch: Batch, level: str) -> Tensor:
-    r"""w, the ratio of the policy to the one that sampled: (B, T), or (B, 1) at the level `sequence`.
+    r"""Return w, the ratio of the policy to the sampling policy: (B, T), or (B, 1) at the level `sequence`.
 
-    `none` has the value 1 and the gradient of log \pi. `sequence_token` (GSPO Eq. 14) has the value of the
-    sequence's ratio s and the gradient s grad log \pi.
+    At the level `none` w has the value 1 and the gradient of log \pi. At `sequence_token` (GSPO Eq. 14) w has
+    the value of the sequence's ratio s, and the gradient s grad log \pi at each token.
     """
     logp = batch.logp
     if level == "none":
@@ -92,53 +92,53 @@ def importance_ratio(batch: Batch, level: str) -> Tensor:
 
 
 def clip_range(args: GrpoArgs) -> tuple[float, float]:
-    """How far below and above 1 the ratio may be: `epsilon` both, unless `epsilon_high` is set."""
+    """Return how far the ratio may be below and above 1: `epsilon`, and `epsilon_high` if it is set."""
     return args.epsilon, args.epsilon if args.epsilon_high is None else args.epsilon_high
 
 
 def clipped(w: Tensor, batch: Batch, args: GrpoArgs) -> Tensor:
-    """-min(w A, clip(w, 1 - low, 1 + high) A), with w at most `delta` if it is set (PPO Eq. 7)."""
+    """Return -min(w A, clip(w, 1 - low, 1 + high) A), with w at most `delta` if it is set (PPO Eq. 7)."""
     low, high = clip_range(args)
     bounded = w if args.delta is None else w.clamp(max=args.delta)
     return -torch.min(bounded * batch.advantage, w.clamp(1 - low, 1 + high) * batch.advantage)
 
 
 def truncated(w: Tensor, batch: Batch, args: GrpoArgs) -> Tensor:
-    r"""-sg[min(w, high)] A log \pi (CISPO Eq. 4): the weight is cut, no gradient is."""
+    r"""Return -sg[min(w, high)] A log \pi (CISPO Eq. 4): the weight is capped, and no gradient is lost."""
     return -w.clamp(max=clip_range(args)[1]).detach() * batch.advantage * batch.logp
 
 
 def soft(w: Tensor, batch: Batch, args: GrpoArgs) -> Tensor:
-    """-4/t sigmoid(t (w - 1)) A, with a temperature t for each sign of A (SAPO)."""
+    """Return -4/t sigmoid(t (w - 1)) A, with a temperature t for each sign of A (SAPO)."""
     t = torch.where(batch.advantage > 0, args.sapo_temperature_pos, args.sapo_temperature_neg)
     return -(torch.sigmoid(t * (w - 1)) * 4 / t) * batch.advantage
 
 
-# -- the mean over tokens: the part, (), that a micro-batch has in the mean of an optimizer step -------------
+# -- the mean over tokens: the part, (), that a micro-batch adds to the mean of an optimizer step ------------
 
 
 def of_completions(terms: Tensor, batch: Batch) -> Tensor:
-    """1/B sum_i 1/|o_i| sum_t: each completion weighs the same (DeepSeekMath Eq. 3)."""
+    """Return 1/B sum_i 1/|o_i| sum_t: each completion weighs the same (DeepSeekMath Eq. 3)."""
     return completion_means(terms, batch.mask).mean() / batch.micro_batches
 
 
 def of_micro_batch(terms: Tensor, batch: Batch) -> Tensor:
-    """The sum over the tokens of each micro-batch by their number, and the mean over micro-batches."""
+    """Return the mean over the tokens of the micro-batch, divided by the number of micro-batches."""
     return (terms * batch.mask).sum() / batch.mask.sum().clamp(min=1) / batch.micro_batches
 
 
 def of_step(terms: Tensor, batch: Batch) -> Tensor:
-    """The sum by the number of tokens of the optimizer step: each token weighs the same (DAPO Eq. 8)."""
+    """Return the sum divided by the tokens of the optimizer step: each token weighs the same (DAPO Eq. 8)."""
     return (terms * batch.mask).sum() / batch.step_tokens.clamp(min=1)
 
 
 def of_caps(terms: Tensor, batch: Batch) -> Tensor:
-    """1/(B cap) sum_i sum_t: no division by a length that the policy chose (Dr. GRPO)."""
+    """Return 1/(B cap) sum_i sum_t: no division by a length that the policy chose (Dr. GRPO)."""
     return (terms * batch.mask).sum() / (len(terms) * batch.cap) / batch.micro_batches
 
 
 def of_sums(terms: Tensor, batch: Batch) -> Tensor:
-    """1/B sum_i sum_t (LUSPO)."""
+    """Return 1/B sum_i sum_t (LUSPO)."""
     return (terms * batch.mask).sum(dim=1).mean() / batch.micro_batches
 
 
@@ -159,12 +159,12 @@ LOSSES: dict[str, tuple[Surrogate, Mean]] = {
 
 
 def k3(logp: Tensor, ref: Tensor) -> Tensor:
-    """An estimate of KL(pi || pi_ref) at each token that is never negative (DeepSeekMath Eq. 4): (B, T)."""
+    """Return a never negative estimate of KL(pi || pi_ref) at each token, (B, T) (DeepSeekMath Eq. 4)."""
     return (ref - logp).exp() - (ref - logp) - 1
 
 
 def on_policy(batch: Batch, threshold: float) -> Tensor:
-    """1 for a completion that is good or still likely, else 0: (B, 1) (DeepSeek-V3.2, arXiv 2512.02556)."""
+    """Return 1 for a good or still likely completion, else 0: (B, 1) (DeepSeek-V3.2, arXiv 2512.02556)."""
     sampled = batch.old if batch.sampled is None else batch.sampled
     gap = (sampled - batch.logp.detach()).nan_to_num(nan=0.0)
     likely = completion_means(gap, batch.mask)[:, None] <= threshold
@@ -172,7 +172,7 @@ def on_policy(batch: Batch, threshold: float) -> Tensor:
 
 
 def loss(batch: Batch, args: GrpoArgs, level: str) -> Terms:
-    """The loss of a micro-batch, as its part in the loss of the optimizer step, and its terms."""
+    """Return the loss and the terms of a micro-batch; the losses of an optimizer step add up to its loss."""
     surrogate, mean = LOSSES[args.loss_type]
     w = importance_ratio(batch, level)  # (B, T) or (B, 1)
     terms = surrogate(w, batch, args)

@@ -1,4 +1,4 @@
-"""The losses that our own trainers minimise: policy gradient, value function, comparisons, right or wrong."""
+"""The losses of our own trainers: policy gradient, value function, ranked comparisons, right or wrong."""
 
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
@@ -19,7 +19,9 @@ def policy_gradient(
     log_ratio: bool = False,
     mask: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The scalar to minimise: the mean over all response tokens of
+    """Return the scalar to minimise, a mean over all response tokens.
+
+    The mean is over this term, by `mode`:
 
         naive      -delta log pi
         unclipped  -delta pi / pi_old
@@ -41,7 +43,7 @@ def policy_gradient(
 def value_terms(
     values: torch.Tensor, old: torch.Tensor, returns: torch.Tensor, clip: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    r"""The value loss of each token, and where the clip has cut its gradient; `clip` 0 means no clip.
+    r"""Return the value loss of each token, and where the clip has cut its gradient; `clip` 0 means no clip.
 
     1/2 max((V - R)^2, (clip(V, V_old - clip, V_old + clip) - R)^2), as in the code of Ziegler et al. 2019.
     """
@@ -55,11 +57,11 @@ def value_terms(
 def k_wise(
     rewards: torch.Tensor, batch: dict[str, torch.Tensor], centre: float | None = None
 ) -> torch.Tensor:
-    """InstructGPT's loss of ranked responses (arXiv 2203.02155, Eq. 1), as a mean over prompts.
+    """Return InstructGPT's loss of ranked responses (arXiv 2203.02155, Eq. 1), as a mean over prompts.
 
-    `rewards` (rows,); `batch` has `better` and `worse` (pairs,), the rows that a pair compares, and `weight`
-    (pairs,), which sums to 1. `centre` is the weight of (r_w + r_l)^2, TRL's center_rewards_coefficient
-    (Eisenstein et al. 2023).
+    `rewards`: (rows,). `batch` holds `better` and `worse` (pairs,), the numbers of the rows that a pair
+    compares, and `weight` (pairs,), which sums to 1. `centre` is the weight of (r_w + r_l)^2, TRL's
+    center_rewards_coefficient (Eisenstein et al. 2023).
     """
     better, worse = rewards[batch["better"]], rewards[batch["worse"]]  # (pairs,)
     each = -logsigmoid(better - worse)
@@ -69,12 +71,12 @@ def k_wise(
 
 
 def right_or_wrong(logits: torch.Tensor, labels: torch.Tensor, solutions: int) -> torch.Tensor:
-    """Binary cross-entropy of labelled places, summed over those of a solution; the mean over solutions.
+    """Return the binary cross-entropy at the labelled positions, as a mean over solutions.
 
-        -1/S sum over places ( y log sigmoid(r) + (1 - y) log(1 - sigmoid(r)) )
+        -1/S sum over positions ( y log sigmoid(r) + (1 - y) log(1 - sigmoid(r)) )
 
-    `logits` r and `labels` y in [0, 1], both (places,), of S = `solutions`. With a place at the end of each
-    step it is the loss of Math-Shepherd's process reward model (arXiv 2312.08935, §3), with one at the end of
-    a solution that of its outcome reward model.
+    `logits` r and `labels` y in [0, 1] are both (positions,), over S = `solutions` solutions. With a position
+    at the end of each step this is the loss of Math-Shepherd's process reward model (arXiv 2312.08935, §3).
+    With one position at the end of a solution it is the loss of their outcome reward model.
     """
     return binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="sum") / solutions

@@ -1,9 +1,9 @@
-"""An objective of one's own: a function that a recipe names by `objective: my_module:loss`.
+"""A user's objective: a function that a recipe names by `objective: my_module:loss`.
 
     def loss(batch: Batch, args) -> Tensor | Terms
 
-`args` are TRL's (GRPOConfig). The function returns the loss of a micro-batch, as its part in the loss of the
-optimizer step: a tensor of one number, or `Terms` with more that is to be measured.
+`args` are TRL's (GRPOConfig). The function returns the loss of a micro-batch; the losses of an optimizer step
+add up to its loss. It returns a tensor of one number, or `Terms`, which also hold what is to be measured.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,14 @@ from encore.errors import UserError
 from encore.objectives.grpo import Batch, Terms, importance_ratio, k3
 from encore.recipe.grpo_args import GrpoArgs
 
-ROWS, TIME = 4, 6  # of the micro-batch that tries a function out
+ROWS, TIME = 4, 6  # shape of the micro-batch on which a function is tried out
 
 
 def objective(name: str) -> Callable[[Batch, GrpoArgs], Terms]:
     """Return the user's function `name`, with its time bounded and its contract checked at each call.
 
     The contract: the loss is one finite number, its gradient reaches `batch.logp`, and no token outside of
-    `batch.mask` has a gradient. The returned function raises UserError where it is broken, and where the
+    `batch.mask` has a gradient. The returned function raises UserError if the contract is broken, or if the
     user's function fails or takes more than a minute.
     """
     function = own_code.bounded(name, own_code.load(name))
@@ -39,7 +39,7 @@ def objective(name: str) -> Callable[[Batch, GrpoArgs], Terms]:
 
 
 def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
-    """Call an objective on random numbers, with what `args` ask for. Raises UserError as `objective`."""
+    """Call an objective on random numbers; `args` say which terms. Raises UserError as `objective` does."""
     generator = torch.Generator().manual_seed(0)
 
     def nats() -> Tensor:
@@ -62,7 +62,7 @@ def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
 
 
 def _measured(name: str, loss: Any, batch: Batch) -> Terms:
-    """Return `loss` with the token's ratio and the KL, by which a policy that runs away is noticed."""
+    """Return the terms of `loss`; add ratio and KL to a bare loss, to see a policy run away."""
     if not isinstance(loss, Tensor):
         raise UserError(f"{name}: expected a tensor of one number, or Terms, got {type(loss).__name__}")
     with torch.no_grad():

@@ -1,8 +1,8 @@
-"""What `args` of a stage may say: the arguments of a Trainer, or of drawing completions.
+"""The fields that `args` of a stage may have: the arguments of a Trainer, or of drawing completions.
 
-Written out are the fields that recipes set or that Encore's code reads. Each has the default that the class
-of the installed version comes to; a test compares them. All other fields of a trainer's class are allowed
-too: their names and types are read from the source of the class (trl_fields.py). The arguments of RL are in
+The classes write out the fields that recipes set or that Encore's code reads. Each has the default of the
+class in the installed version; a test compares them. All other fields of a trainer's class are allowed too:
+their names and types are read from the source of the class (trl_fields.py). The arguments of RL are in
 grpo_args.py.
 """
 
@@ -29,8 +29,8 @@ from encore.recipe.base import (
 )
 from encore.recipe.mistakes import shown
 
-# why no recipe may have a field -> the fields; tests/encore/recipe/test_refused_fields.py sorts all that
-# there are
+# reason why no recipe may have a field -> the fields; tests/encore/recipe/test_refused_fields.py sorts all
+# fields
 RESERVED = {
     "set by the stage itself": """
         output_dir seed data_seed reward_weights chat_template_kwargs report_to project run_name
@@ -57,7 +57,7 @@ RESERVED_OF_MODELS = {
     "it would reach the network": "token proxies force_download local_files_only",
     "it would write outside of the stage's folder": "cache_dir offload_folder",
 }
-SHARDING = ("fsdp", "fsdp_config", "deepspeed", "parallelism_config")  # `resources: {shard: …}` says it
+SHARDING = ("fsdp", "fsdp_config", "deepspeed", "parallelism_config")  # `resources: {shard: …}` sets these
 
 Rate = Annotated[float, Field(gt=0, le=100)]
 Batch = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -74,7 +74,7 @@ REFUSED |= dict.fromkeys(SHARDING, "set by the stage itself; write resources: {s
 
 
 def _one_of(enumeration: str) -> AfterValidator:
-    """A validator of the values of an enumeration of transformers, read from its source."""
+    """Return a validator of the values of an enumeration of transformers, read from its source."""
 
     def check(text: str) -> str:
         if text not in (valid := trl_fields.enumeration(enumeration)):
@@ -91,7 +91,7 @@ SaveInterval = Annotated[str, _one_of("transformers.trainer_utils.SaveStrategy")
 
 
 def check_refused(args: Mapping[str, Any], path: str) -> None:
-    """Raise UserError at a field of a stage's `args`, or of its `model_init_kwargs`, that no recipe has."""
+    """Raise UserError at a field of a stage's `args` or `model_init_kwargs` that no recipe may have."""
     options = args.get("model_init_kwargs")
     of_models = options if isinstance(options, Mapping) else {}
     told = [f"{path}.{name}: {REFUSED[name]}" for name in args if name in REFUSED]
@@ -111,20 +111,25 @@ class Args(Model):
 
     @classmethod
     def names(cls) -> list[str]:
-        """All names that a recipe can know, those that it may not have among them."""
+        """Return all names that a recipe can know, including names that it may not have."""
         return list(cls.model_fields)
 
 
 class TrainerArgs(Args):
-    """`args` of a Trainer: those of its class's fields that no class below writes out are checked by name and
-    type alone."""
+    """`args` of a Trainer.
+
+    Fields of its class that no class below writes out are checked by name and type alone.
+    """
 
     model_config = ConfigDict(extra="allow")
-    config: ClassVar[str]  # the dataclass whose fields these are
+    config: ClassVar[str]  # the dataclass that has these fields
 
     @classmethod
     def names(cls) -> list[str]:
-        """The fields of the trainer's class, and ours. Raises UserError where its source cannot be read."""
+        """Return the fields of the trainer's class, and ours.
+
+        Raises UserError if its source cannot be read.
+        """
         try:
             return [*dict.fromkeys((*trl_fields.fields(cls.config), *cls.model_fields))]
         except (ImportError, OSError) as error:
@@ -132,7 +137,7 @@ class TrainerArgs(Args):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield the fields that no recipe has, and what is wrong with those that are not written out."""
+        """Yield the fields that no recipe may have, and the mistakes in those that are not written out."""
         for name, content in value.items():
             if name in REFUSED:
                 yield mistake((name,), REFUSED[name])
@@ -158,7 +163,7 @@ class Loading(Model):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield the keys that no recipe has, and those that are no argument's name."""
+        """Yield the keys that no recipe may have, and the keys that are not an argument's name."""
         for name in value:
             if name in REFUSED_OF_MODELS:
                 yield mistake((name,), REFUSED_OF_MODELS[name])
@@ -201,7 +206,7 @@ class TrainingArgs(TrainerArgs):
 
 
 class TrlArgs(TrainingArgs):
-    """What TRL's trainers have in common."""
+    """The arguments that TRL's trainers have in common."""
 
     bf16: bool | None = None  # type: ignore[assignment]  # None: true, where the machine has it and fp16 is not asked for
     gradient_checkpointing: bool = True
@@ -252,7 +257,7 @@ class RewardArgs(TrlArgs):
 
 
 class DrawingArgs(Args):
-    """How a stage's completions are drawn."""
+    """The arguments of drawing a stage's completions."""
 
     num_generations: Batch  # completions of a problem
     temperature: Temperature

@@ -1,6 +1,7 @@
 """The model that all parts of a recipe inherit, and the small types of their fields.
 
-A model is strict ("3e-6" is no number, 16.0 no whole number), frozen, and has no other keys than its fields.
+A model is strict ("3e-6" is not a number, 16.0 is not a whole number), frozen, and has no other keys than its
+fields.
 """
 
 import re
@@ -25,11 +26,11 @@ from encore.recipe.mistakes import NOTHING, OF_TYPE, WORDS, words
 
 T = TypeVar("T")
 Mistake = tuple[str, str]  # the key, "" for the part itself, and what is wrong with it
-LONGEST_HINT = 400  # characters: the arguments of a trainer have 150 names, which are no hint
+LONGEST_HINT = 400  # characters: the arguments of a trainer have 150 names, too many for a hint
 
 
 class Machine:
-    """Marks a field that says what a job runs on: it is not part of the lineage."""
+    """A mark of a field that says what a job runs on, so that the field is not part of the lineage."""
 
 
 class Model(BaseModel):
@@ -45,22 +46,22 @@ class Model(BaseModel):
     @classmethod
     def _told(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """Make the model of `value`. Raises ValidationError with the mistakes of all its keys, in words."""
-        found: list[InitErrorDetails] = []
+        mistakes: list[InitErrorDetails] = []
         if isinstance(value, Mapping):
-            found = list(cls.further_mistakes(value))
+            mistakes = list(cls.further_mistakes(value))
             if not cls.takes_null and None in value.values():
                 value = {key: NOTHING if content is None else content for key, content in value.items()}
         try:
             made = handler(value)
         except ValidationError as error:
-            found += [cls._worded(details) for details in error.errors(include_url=False)]
-        if found:
-            raise ValidationError.from_exception_data(cls.__name__, found)
+            mistakes += [cls._worded(details) for details in error.errors(include_url=False)]
+        if mistakes:
+            raise ValidationError.from_exception_data(cls.__name__, mistakes)
         return made
 
     @cached_property
     def said(self) -> dict[str, Any]:
-        """The keys that the recipe says, as a mapping: to be written as JSON."""
+        """The keys that the recipe sets, as a mapping that can be written as JSON."""
         return self.model_dump(exclude_unset=True)
 
     @classmethod
@@ -70,7 +71,7 @@ class Model(BaseModel):
 
     @classmethod
     def _worded(cls, details: ErrorDetails) -> InitErrorDetails:
-        """An error of pydantic's with the words that only this class knows, or as it was."""
+        """Return an error of pydantic with the words that only this class knows, or unchanged."""
         kind, place, value = details["type"], details["loc"], details["input"]
         if len(place) == 1 and kind == "extra_forbidden":
             return mistake(place, unknown_key(str(place[0]), list(cls.model_fields)), value)
@@ -83,12 +84,12 @@ class Model(BaseModel):
 
 
 def mistake(place: tuple[str | int, ...], told: str, value: Any = None) -> InitErrorDetails:
-    """The mistake at `place` below a model, told by these words."""
+    """Return the mistake at `place` below a model, with these words."""
     return InitErrorDetails(type=PydanticCustomError(WORDS, told), loc=place, input=value)
 
 
 def below(place: str, mistakes: Iterator[Mistake]) -> Iterator[Mistake]:
-    """Yield the mistakes of the part at `place`, those too that a function tells by a UserError."""
+    """Yield the mistakes of the part at `place`, including those that a function raises as a UserError."""
     try:
         for key, told in mistakes:
             yield ".".join(filter(None, (place, key))), told
@@ -99,7 +100,7 @@ def below(place: str, mistakes: Iterator[Mistake]) -> Iterator[Mistake]:
 
 
 def unknown_key(key: str, valid: list[str]) -> str:
-    """The words of an unknown key: the nearest valid key, or all of them where they are few."""
+    """Return the words for an unknown key: the nearest valid key, or all of them if they are few."""
     hint = nearest(key, valid) if valid else ""
     return f"unknown key{hint if len(hint) < LONGEST_HINT else ''}"
 
@@ -116,7 +117,7 @@ def present(value: T | None) -> T:
 
 
 def matching(pattern: str, description: str) -> Callable[[str], str]:
-    """A validator of texts that must match a pattern as a whole; `$` would let a line break end them."""
+    """Return a validator of texts that must match a pattern entirely; `$` would let a line break end them."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):

@@ -1,4 +1,4 @@
-"""The cap of a completion's length where it rises in mid-run: {optimizer steps done: tokens}, from 0 on.
+"""The cap of a completion's length if it rises during a run: {optimizer steps done: tokens}, from 0 on.
 
 DeepSeek-R1-Zero goes from 32,768 to 65,536 tokens at step 8,200 (Nature 2025, Methods).
 """
@@ -12,14 +12,14 @@ Caps = dict[int, int]
 
 
 def start(caps: Mapping[int, int], step: int) -> int:
-    """Return the key in force once `step` optimizer steps are done."""
+    """Return the key in force after `step` optimizer steps."""
     return max(key for key in caps if key <= step)
 
 
 def check_boundaries(caps: Caps, micro: int, window: int) -> None:
-    """Raise UserError where a cap changes within a rollout of `micro` micro-steps, `window` to a step.
+    """Raise UserError if a cap changes within a rollout of `micro` micro-steps, `window` to a step.
 
-    Any other unit that both have does as well.
+    Any other unit will do, if both lengths have it.
     """
     every = math.lcm(micro, window) // window  # optimizer steps
     for step in caps:

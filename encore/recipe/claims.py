@@ -26,11 +26,11 @@ from encore.recipe.base import (
 )
 from encore.recipe.mistakes import shown
 
-FRONTIER = "frontier"  # stands where an arm stands, so no arm may have the name
+FRONTIER = "frontier"  # used instead of an arm's name, so no arm may have the name
 FORMS = "GATE >= NUMBER, GATE <= NUMBER or GATE within P%"
 RELATIONS = (">=", "<=", "within")
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-OURS = "ours"  # in place of a paper: no paper makes the claim
+OURS = "ours"  # instead of a paper: no paper makes the claim
 PAPER = OURS + r"|[0-9]{4}\.[0-9]{4,5}|https://\S+"
 
 Paper = Annotated[
@@ -47,7 +47,7 @@ class Side(NamedTuple):
 
 
 class Comparison(Model):
-    """A metric at one place, less the metric at another place where there is one."""
+    """A metric at one place, minus the metric at another place if there is one."""
 
     metric: str
     of: str
@@ -56,7 +56,7 @@ class Comparison(Model):
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """The side of `of`, and the side of `against` where there is one."""
+        """The side of `of`, and the side of `against` if there is one."""
         of = Side(self.of, self.metric)
         return (of, Side(self.against, self.against_metric or self.metric)) if self.against else (of,)
 
@@ -89,7 +89,10 @@ class Test(Comparison):
         return self.margin if self.smallest_effect is None else self.smallest_effect
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield that there is not one smallest effect that would matter: its own, or a margin above 0."""
+        """Yield a mistake unless there is exactly one smallest effect that would matter.
+
+        It is the claim's own, or a margin above 0.
+        """
         if self.against_metric is not None and self.against is None:
             yield "against_metric", "it goes with against, which is missing"
         if self.direction == "equal" and self.smallest_effect is not None:
@@ -113,7 +116,7 @@ class Need:
 
     @classmethod
     def parse(cls, text: str) -> "Need":
-        """Return the need that a text such as `clip_cuts >= 0.02` says. Raises UserError, one line."""
+        """Return the need in a text such as `clip_cuts >= 0.02`. Raises UserError, one line."""
         parts = text.split()
         if len(parts) != 3:
             raise UserError(f'expected {FORMS}, got "{text}"')
@@ -131,7 +134,7 @@ class Need:
 
 
 def _needs(value: Any) -> tuple[Need, ...]:
-    """The needs of a claim: a text, or a list of texts."""
+    """Return the needs of a claim: a text, or a list of texts."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list):
         refuse(f"expected text or a list, got {shown(value)}")
@@ -150,7 +153,7 @@ Needs = Annotated[tuple[Need, ...], BeforeValidator(_needs), WithJsonSchema(TEXT
 
 
 class Named(Model):
-    """A part of a recipe that stands below its name."""
+    """A part of a recipe that has a name as its key."""
 
     _id: str = PrivateAttr("")
 
@@ -164,19 +167,19 @@ N = TypeVar("N", bound=Named)
 
 
 def with_ids(parts: dict[str, N]) -> dict[str, N]:
-    """Tell each part the name that it stands below."""
+    """Set the id of each part to its key."""
     for name, part in parts.items():
         part._id = name
     return parts
 
 
 class Scaled(Model):
-    """A part of a recipe that may be of some scales alone."""
+    """A part of a recipe that may belong to some scales alone."""
 
     scales: Some[str] | None = None  # default: the scales of its file
 
     def is_at(self, scale: str) -> bool:
-        """Whether the part is of the scale."""
+        """Return whether the part belongs to the scale."""
         return self.scales is None or scale in self.scales
 
 
@@ -207,12 +210,12 @@ class Claim(Named, Scaled):
 
     @property
     def attempt(self) -> int:
-        """How often the claim has been put to the test, counted from 1."""
+        """The number of times that the claim has been tested, counted from 1."""
         return 1 + len(self.again)
 
     @property
     def url(self) -> str:
-        """The address of the paper that makes the claim; empty of a claim of ours."""
+        """The address of the paper that makes the claim; "" for a claim of ours."""
         if self.paper == OURS:
             return ""
         return self.paper if self.paper.startswith("https://") else f"https://arxiv.org/abs/{self.paper}"
@@ -225,7 +228,7 @@ class Gate(Comparison, Named):
     about: Line | None = None
 
     def met(self, need: Need, value: float) -> bool:
-        """Whether the gate's value fulfils a need of the gate; nan never does."""
+        """Return whether the gate's value fulfils a need of the gate; nan never does."""
         if need.relation == ">=":
             return value >= need.bound
         if need.relation == "<=":
@@ -247,7 +250,7 @@ class Dial(Model):
     outcome: Line
 
     def unequal(self) -> Iterator[Mistake]:
-        """Yield the methods that had not as many trials as the first."""
+        """Yield the methods that had fewer or more trials than the first."""
         for method, number in (self.trials or {}).items():
             first, budget = next(iter((self.trials or {}).items()))
             if number != budget:
@@ -272,6 +275,6 @@ class Published(Scaled):
 
 
 def frontier(place: str) -> str | None:
-    """Return `swept` of the place `frontier/swept`; None of a place of an arm."""
+    """Return `swept` for the place `frontier/swept`; None for a place of an arm."""
     arm, slash, name = place.partition("/")
     return name if slash and arm == FRONTIER else None

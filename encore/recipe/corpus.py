@@ -24,7 +24,7 @@ class CorpusPart(Model):
     share: PartOfAll
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield a template without a place for the question, and documents that the world does not write."""
+        """Yield a template without a place for the question, and documents that the world cannot write."""
         yield from placed("template", self.template)
         mistakes = [*below("task", self.task.mistakes())]
         yield from mistakes
@@ -33,14 +33,14 @@ class CorpusPart(Model):
 
 
 class Corpus(Model):
-    """How many documents, and the share of each kind of document."""
+    """The number of documents, and the share of each kind of document."""
 
     documents: Positive | None = None  # of all tasks together
     mixture: Mixture | None = None
     also: Some[CorpusPart] | None = None
 
     def mistakes(self, world: World) -> Iterator[Mistake]:
-        """Yield documents that the worlds do not write, and shares that leave none to the first task."""
+        """Yield documents that the worlds cannot write, and shares that leave none to the first task."""
         if self.mixture is not None:
             worlds.mix(world, self.mixture)
         for place, part in enumerate(self.also or ()):
@@ -60,7 +60,7 @@ class DemonstrationSource(Formed):
     def source_mistakes(self, share: float | None = None) -> Iterator[Mistake]:
         """Yield what the source lacks, and keys of the other kind of source.
 
-        `share`: of all rows, in place of their number.
+        `share` is its share of all rows, if its number of rows is not set.
         """
         if self.task is None:
             yield "task", "missing"

@@ -1,4 +1,4 @@
-"""The files of a recipe as types, all but the stages and evaluations of an arm at a scale."""
+"""The files of a recipe as types, except the stages and evaluations of an arm at a scale."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -36,14 +36,14 @@ from encore.recipe.mistakes import lines, mistaken_places, remove
 from encore.recipe.strict_yaml import Content
 
 CHOSEN = "chosen"
-# of all arms and seeds; of the recipe's quickstart; of chosen ones
+# reports of all arms and seeds, of the recipe's quickstart, and of chosen arms
 REPORTS = ("report", "quickstart", CHOSEN)
-# Folders beside those of arms or stages in results/, and what stands where an arm stands.
+# names of folders beside those of arms or stages in results/, or names used instead of an arm's
 NO_ARMS, NO_STAGE = (*REPORTS, FOLDER, FRONTIER), "evals"
-DIAL_SEEDS = 1000  # from this seed on dials are chosen; judged seeds are below, so there are no more
-MOST_TRIES = 5  # what lacks something is removed, and then may be lacking itself
-PRIMARY = 3  # claims that a recipe may put first at a scale
-Seeds = Annotated[int, Field(ge=1, le=1000)]  # how many; from seed 1000 on dials are chosen
+DIAL_SEEDS = 1000  # first seed on which dials are chosen; judged seeds are below it
+MOST_TRIES = 5  # what lacks something is removed, and then something else may lack it
+PRIMARY = 3  # number of claims that a recipe may put first at a scale
+Seeds = Annotated[int, Field(ge=1, le=1000)]  # number of seeds; from seed 1000 on dials are chosen
 # the keys depend on the kind (encore/recipe/kinds/), and other layers may say the rest
 RawStage = Annotated[Content, WithJsonSchema({"type": "object", "$comment": "a stage"})]
 RawEvals = Annotated[Content, WithJsonSchema({"type": "object", "$comment": "evals"})]
@@ -111,7 +111,7 @@ class Step(Model):
 
 
 class Deviation(Model):
-    """Where the recipe does not do what the paper did."""
+    """A difference between the recipe and what the paper did."""
 
     what: str
     why: str
@@ -168,7 +168,7 @@ class Document(Model):
     evals: RawEvals
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield the mistakes of names that are given and used, of claims and of dials."""
+        """Yield the mistakes in names, in claims and in dials."""
         yield from below("", self._mistaken_scales())
         yield from below("", self._mistaken_arms())
         yield from below("", self._mistaken_claims())
@@ -247,7 +247,7 @@ class Document(Model):
 
     @property
     def asked_of_frontiers(self) -> dict[str, list[str]]:
-        """Frontier -> the metrics that claims and gates ask of it, each once."""
+        """The frontiers, each with the metrics that claims and gates ask of it, each once."""
         metrics: dict[str, dict[str, None]] = {}
         for comparison in (*(claim.test for claim in self.claims.values()), *self.gates.values()):
             for place, metric in comparison.sides:
@@ -262,13 +262,16 @@ class Document(Model):
         return {at.partition("/")[0] for place in places for at in self.places(place)}
 
     def places(self, place: str) -> tuple[str, ...]:
-        """Return the places of a frontier, or the one place of an arm that is given."""
+        """Return the places of a frontier, or the given place of an arm alone."""
         name = frontier(place)
         return (place,) if name is None else self.frontiers.get(name, ())
 
 
 def sound(content: Content) -> Document | None:
-    """Return the document without the values that have mistakes, which are told; None if nothing is left."""
+    """Return the document without the values that have mistakes, which are reported.
+
+    The result is None if nothing is left.
+    """
     rest = copy.deepcopy(dict(content))
     for _ in range(MOST_TRIES):
         try:
@@ -282,7 +285,7 @@ def sound(content: Content) -> Document | None:
 
 
 def read(content: Content, model: type[T]) -> T:
-    """Return what a file says, typed. Raises UserError with all mistakes in its keys and their values."""
+    """Return the typed content of a file. Raises UserError with all mistakes in its keys and their values."""
     try:
         return model.model_validate(content)
     except ValidationError as error:

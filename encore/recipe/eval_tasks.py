@@ -16,7 +16,7 @@ from encore.recipe.tool import Tool
 
 SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
 OF_LM_EVAL = ("filter", "metric", "fewshot")
-# score -> the model of `models` that it is measured by
+# score -> the model of `models` that computes it
 ROLES = {**dict.fromkeys(SELECTORS, "proxy"), "kl": "reference", "perplexity": "reference"}
 
 # fmt: off
@@ -29,20 +29,20 @@ Score = Literal[
 
 
 class Judge(Model):
-    """The language model that says which of a reply and the data set's own is better."""
+    """The language model that says which is better, a reply or the data set's own reply."""
 
     model: Source
     question: str  # with {prompt}, {first} and {second}; each pair is shown in both orders
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield that the question has not one place for each of what it compares."""
+        """Yield a mistake unless the question has one place for each text that it compares."""
         for place in JUDGED:
             if self.question.count(place) != 1:
                 yield "question", f"expected {place} exactly once"
 
 
 def _kind(value: Any) -> str:
-    """Return the tag of an evaluation's task; a data set with replies to compare with has the key chosen."""
+    """Return the tag of an evaluation's task; a data set of replies to compare with has the key chosen."""
     if isinstance(value, Mapping):
         is_data_set, is_pair = bool({"hub", "file"} & value.keys()), "chosen" in value
     else:
@@ -62,7 +62,7 @@ AskedTask = Annotated[
 
 
 def data_set(task: Mapping[str, Any]) -> Questions | Comparisons:
-    """Return the data set of an evaluation's task, as a job is given it."""
+    """Return the data set of an evaluation's task, in the form that a job gets."""
     return (Comparisons if _kind(task) == "pairs" else Questions).model_validate(task)
 
 
@@ -90,7 +90,7 @@ class EvalTask(Formed):
     templates: Annotated[dict[Name, str], Field(min_length=1)] = {}
     checkpoints: Some[str] | None = None  # default: all
     tool: Tool | None = None  # as in stage grpo
-    items: Positive | None = None  # the first so many; None: all of a task of lm-eval
+    items: Positive | None = None  # number of items, the first ones; None: all of a task of lm-eval
     samples: Positive | None = None  # of each item
     temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -103,12 +103,12 @@ class EvalTask(Formed):
 
     @property
     def name(self) -> str:
-        """The name of the task among those of its evaluation."""
+        """The name of the task among the tasks of its evaluation."""
         return self._task_name
 
     @property
     def is_verified(self) -> bool:
-        """Whether right answers can be told from wrong ones."""
+        """Whether right answers can be distinguished from wrong ones."""
         return self.task is None or self.task.is_verified
 
     @property
@@ -129,7 +129,7 @@ class EvalTask(Formed):
         }
 
     def changed(self, **keys: Any) -> Self:
-        """Return the task with other values of these keys; None: as if the key were not given."""
+        """Return the task with other values of these keys; None removes a key."""
         merged = {**self.model_dump(exclude_unset=True), **keys}
         task = self.model_validate({key: value for key, value in merged.items() if value is not None})
         task._task_name = self._task_name
@@ -165,7 +165,7 @@ class EvalTask(Formed):
             yield from self._sampled()
 
     def _of_lm_eval(self) -> Iterator[Mistake]:
-        """Yield what a task of lm-eval has itself."""
+        """Yield the keys that a task of lm-eval sets itself."""
         name = f"lm-eval's {self.lm_eval} has its own"
         if self.template is not None:
             yield "template", f"{name} prompt; leave it out"
@@ -179,7 +179,7 @@ class EvalTask(Formed):
             yield "templates", f"{name} prompt; leave it out"
 
     def _of_task(self, task: AskedTask) -> Iterator[Mistake]:
-        """Yield what a task of a world or a data set lacks, and what is of lm-eval's alone."""
+        """Yield what a task of a world or a data set lacks, and keys that only lm-eval's tasks have."""
         for key in OF_LM_EVAL:
             if getattr(self, key) is not None:
                 yield key, "a key of lm-eval's own tasks, which `lm_eval` names; leave it out"
@@ -198,7 +198,7 @@ class EvalTask(Formed):
             yield "templates", "nothing verifies the answers, so none of them is the best; leave it out"
 
     def _sampled(self) -> Iterator[Mistake]:
-        """Yield too few samples for a k, and samples that are drawn twice."""
+        """Yield mistakes in sampling: too few samples for a k, and samples that are drawn twice."""
         if self.samples is None:
             return
         if (most := max(self.k, default=0)) > self.samples:
@@ -207,10 +207,13 @@ class EvalTask(Formed):
             yield "samples", f"temperature 0 gives {self.samples} equal samples; expected 1"
 
     def _judged(self, task: AskedTask) -> Iterator[Mistake]:
-        """Yield score judge without key judge or without replies to compare with, and the key alone."""
+        """Yield mistakes of score judge: without key judge or without replies to compare with.
+
+        The key alone is a mistake too.
+        """
         if ("judge" in self.score) != (self.judge is not None):
-            key, there = ("judge", "score: [judge]") if self.judge is None else ("score", "judge")
-            yield key, f"missing or without judge; it goes with {there}"
+            key, hint = ("judge", "score: [judge]") if self.judge is None else ("score", "judge")
+            yield key, f"missing or without judge; it goes with {hint}"
         if self.judge is None:
             return
         yield from below("judge", self.judge.mistakes())
@@ -219,15 +222,15 @@ class EvalTask(Formed):
             yield "task", f"{words} and rejected"
 
     def _scored(self, task: AskedTask) -> Iterator[Mistake]:
-        """Yield scores that the task has not, or that do not go with how it samples."""
+        """Yield scores that the task lacks, or that do not go with how it samples."""
         world = task.make_world()
         for score in self.score:
             if score in ROLES or score == "judge":
                 continue
             stepless = score == "trace" and isinstance(task, GymTask)
             if world is None or stepless or (score != "trace" and score not in world.rewards):
-                there = f"world {world.name}" if world else "a Hub dataset"
-                yield "score", f"{there} has no {score} score; leave {score} out"
+                where = f"world {world.name}" if world else "a Hub dataset"
+                yield "score", f"{where} has no {score} score; leave {score} out"
         for part, whole in AMONG.items():
             if part in self.score and whole not in self.score:
                 yield "score", f"{part} is over the answers of {whole}; add {whole}"

@@ -16,7 +16,7 @@ from encore.recipe.mistakes import lines
 from encore.recipe.sensitivity import MARK, Protocol, Sensitivity, evaluation_name, parts
 from encore.recipe.task import DataSet
 
-OF_GRAPH = ("checkpoints", protocols.KEY)  # keys of a task that its evaluation is not given
+OF_GRAPH = ("checkpoints", protocols.KEY)  # keys of a task that its evaluation does not get
 
 
 def _with_names(tasks: dict[str, EvalTask]) -> dict[str, EvalTask]:
@@ -27,14 +27,14 @@ Tasks = Annotated[dict[Name, EvalTask], AfterValidator(_with_names)]
 
 
 class Evaluation(Engine):
-    """The evaluation of one checkpoint: what its job is given."""
+    """The evaluation of one checkpoint, in the form that its job gets."""
 
     seed: int | None = None
     # the names of those of `sensitivity` are no names of a recipe
     tasks: Annotated[dict[str, EvalTask], AfterValidator(_with_names)] = {}
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield that there is no task, and the mistakes of each."""
+        """Yield the mistakes of each task, or that there is no task."""
         if not self.tasks:
             yield "tasks", "expected at least one task"
         for name, task in self.tasks.items():
@@ -48,14 +48,14 @@ class OneMachine(Resources):
 
 
 class Models(Model):
-    """The models that tasks score by, other than the policy: stages, named as in `needs`."""
+    """The models by which tasks score, other than the policy: stages, named as in `needs`."""
 
     reference: str | None = None  # the policy that score kl is measured against
     proxy: str | None = None  # the reward model of score proxy
 
     @cached_property
     def by_role(self) -> dict[str, str]:
-        """The stages by the role that they play."""
+        """The stages by their role."""
         roles = {"reference": self.reference, "proxy": self.proxy}
         return {role: stage for role, stage in roles.items() if stage is not None}
 
@@ -74,18 +74,18 @@ class Evals(Engine):
 
     @property
     def ends(self) -> list[str]:
-        """The checkpoints before and after training; fewer than two where fewer are evaluated."""
+        """The checkpoints before and after training; fewer than two if fewer are evaluated."""
         names = list(self.checkpoints)
         return names[:1] + names[1:][-1:]
 
     @property
     def data_sets(self) -> dict[str, DataSet]:
-        """The data set of each task that has one."""
+        """The data sets of the tasks that have one, by the task's name."""
         return {name: task.task for name, task in self.tasks.items() if isinstance(task.task, DataSet)}
 
     @property
     def protocols(self) -> list[Protocol]:
-        """Every combination that `sensitivity` asks for; the first is of the first of each choice."""
+        """The combinations that `sensitivity` asks for; the first has the first of each choice."""
         if self.sensitivity is None:
             return []
         return self.sensitivity.protocols(self.tasks[self.sensitivity.task].temperature, self.backend)
@@ -97,7 +97,7 @@ class Evals(Engine):
         return [evaluation_name(checkpoint, backend) for checkpoint in self.ends for backend in backends]
 
     def evaluation(self, name: str, checkpoint: str, of_base: bool) -> Evaluation:
-        """Return what the job of an evaluation is given; `of_base`: of a model that no stage has trained."""
+        """Return the evaluation that a job gets; `of_base`: of a model that no stage has trained."""
         keys = {key: getattr(self, key) for key in Engine.model_fields if key in self.model_fields_set}
         if backend := parts(name)[1]:
             if backend != self.backend:
@@ -129,7 +129,7 @@ class Evals(Engine):
         return tasks
 
     def mistakes(self, is_first_arm: bool) -> Iterator[Mistake]:
-        """Yield the mistakes that this shows alone; `sensitivity` is of the first arm."""
+        """Yield the mistakes within these keys; only the first arm may have `sensitivity`."""
         for name in self.checkpoints:
             if MARK in name:
                 words = f'a name with "{MARK}" is one of sensitivity; call it something else'
@@ -151,7 +151,7 @@ class Evals(Engine):
             yield from below("sensitivity", self._of_sensitivity(self.sensitivity))
 
     def _order(self) -> Iterator[Mistake]:
-        """Yield a model that a stage begins with below its product: reports go by the order."""
+        """Yield a mistake if a stage's initial model is listed after its product: reports go by the order."""
         places = list(self.checkpoints.items())
         for index, (name, place) in enumerate(places):
             earlier = next((other for other, at in places[:index] if place == f"{at}.policy"), None)
@@ -163,7 +163,7 @@ class Evals(Engine):
                 )
 
     def _of_recipe(self, task: EvalTask) -> Iterator[Mistake]:
-        """Yield what a task names that is not there."""
+        """Yield the names in a task that do not exist."""
         protocols.check(task.protocol)
         known("checkpoints", task.checkpoints or (), list(self.checkpoints), "checkpoint")
         if task.task is not None:
@@ -188,9 +188,9 @@ class Evals(Engine):
 
 
 def read(evals: Mapping[str, Any], where: str = "") -> Evals:
-    """The evaluations of an arm at a scale, all layers laid on each other.
+    """Return the evaluations of an arm at a scale, with all layers merged.
 
-    Raises UserError with all mistakes in types, lines that end with `where`; the rest is in `mistakes`.
+    Raises UserError with all mistakes in types, lines that end with `where`; `mistakes` yields the others.
     """
     try:
         return Evals.model_validate(evals)
@@ -199,7 +199,7 @@ def read(evals: Mapping[str, Any], where: str = "") -> Evals:
 
 
 def check_layer(layer: Mapping[str, Any], path: str) -> None:
-    """Raise UserError with all mistakes in a layer, which may lack what another layer says."""
+    """Raise UserError with all mistakes in a layer, which may lack keys of other layers."""
     try:
         Evals.model_validate(layer)
     except ValidationError as error:
@@ -208,7 +208,7 @@ def check_layer(layer: Mapping[str, Any], path: str) -> None:
 
 
 def job(config: Mapping[str, Any]) -> Evaluation:
-    """The evaluation that a job is given. Raises UserError with all mistakes, of types or of all keys."""
+    """Return the evaluation that a job gets. Raises UserError with all mistakes, of types or of all keys."""
     config = unpinned(config)
     try:
         evaluation = Evaluation.model_validate(config)

@@ -1,10 +1,10 @@
 """The files of a recipe: one file with all its scales, or recipe.yaml and a file for each further scale.
 
-A registration (registration.py) lies beside them and is no part of the recipe.
+A registration (registration.py) lies beside them and is not part of the recipe.
 
-A recipe's checks read one mapping, as one file would have it. What gpu.yaml says of its scale stands there at
-`scales.gpu`; its claims, published numbers, deviations and new arms stand beside those of recipe.yaml. In a
-folder, a claim or a published number without `scales` is of the scales of its own file.
+A recipe's checks read one mapping, as if there were one file. The content of gpu.yaml is there at
+`scales.gpu`; its claims, published numbers, deviations and new arms are beside those of recipe.yaml. In a
+folder, a claim or a published number without `scales` has the scales of its own file.
 """
 
 import re
@@ -24,13 +24,13 @@ OLD = "write found for expected, and claims by their ids (docs/own.md)"
 MAIN = "recipe.yaml"
 REGISTERED = "registered.yaml"  # beside MAIN: registration.py
 COLLECTIONS = ("bases", "dials")  # folders of recipes/ that hold recipes of one file each
-PRESETS = "presets"  # the folder of what recipes share: presets.py
-SECTIONS = ("claims", "arms", "published", "deviations")  # to which a scale's file may add
+PRESETS = "presets"  # the folder of presets, which recipes share: presets.py
+SECTIONS = ("claims", "arms", "published", "deviations")  # sections to which a scale's file may add
 
 
 @dataclass(frozen=True)
 class Files:
-    """A recipe's files and what each of them says."""
+    """A recipe's files and their contents."""
 
     path: Path  # the file, or the folder
     main: Content
@@ -42,18 +42,18 @@ class Files:
         return [self.file(), *(self.file(scale) for scale in self.further)]
 
     def file(self, scale: str = "") -> Path:
-        """The file of a scale; recipe.yaml, or the only file, if the scale has none of its own."""
+        """Return the file of a scale; recipe.yaml, or the only file, if the scale has no file."""
         if not self.path.is_dir():
             return self.path
         return self.path / (f"{scale}.yaml" if scale in self.further else MAIN)
 
     @property
     def shown(self) -> dict[str, Path]:
-        """The name that pages and links give a file, from `recipes` on -> its path, the main file first."""
+        """The files by the names on pages and in links, from `recipes` on; the main file is first."""
         return {_from_recipes(path): path for path in self.paths}
 
     def joined(self) -> Content:
-        """What all files say, as one mapping. Raises UserError where two files say the same thing."""
+        """Return the content of all files as one mapping. Raises UserError if two files set the same key."""
         if not self.further:
             return self.main
         whole = {**self.main, "scales": dict(self.main["scales"])}
@@ -63,23 +63,23 @@ class Files:
         whole["deviations"] = list(self.main.get("deviations", []))
         whole["arms"] = dict(self.main["arms"])
         for scale, content in self.further.items():
-            there = {"scales": [scale]}
+            scales = {"scales": [scale]}
             claims, arms = content.get("claims", {}), content.get("arms", {})
-            new = {name: there | layer for name, layer in arms.items() if layer and "about" in layer}
-            for section, added in (("claims", claims), ("arms", new), ("scales", there["scales"])):
+            new = {name: scales | layer for name, layer in arms.items() if layer and "about" in layer}
+            for section, added in (("claims", claims), ("arms", new), ("scales", scales["scales"])):
                 for name in added:
                     if name in whole[section]:
                         place = f"{section}.{name}" if section != "scales" else section
                         raise UserError(
                             f"scales.{scale}.{place}: another file has {name} too; remove one of the two"
                         )
-            whole["claims"] |= {name: there | claim for name, claim in claims.items()}
+            whole["claims"] |= {name: scales | claim for name, claim in claims.items()}
             whole["arms"] |= new
-            whole["published"] += [there | number for number in content.get("published", [])]
+            whole["published"] += [scales | number for number in content.get("published", [])]
             whole["deviations"] += content.get("deviations", [])
-            own = {key: value for key, value in content.items() if key not in SECTIONS}
+            shared = {key: value for key, value in content.items() if key not in SECTIONS}
             overlays = {name: layer for name, layer in arms.items() if name not in new}
-            whole["scales"][scale] = own | ({"arms": overlays} if overlays else {})
+            whole["scales"][scale] = shared | ({"arms": overlays} if overlays else {})
         return whole
 
     @contextmanager
@@ -91,7 +91,7 @@ class Files:
             raise UserError("\n".join(map(self.located, error.lines))) from None
 
     def located(self, line: str) -> str:
-        """A line about the joined mapping, as a line about a file with the keys of this file."""
+        """Return a line about the joined mapping, as a line about a file with the keys of this file."""
         place, colon, says = line.partition(": ")
         keys = place.split(".")
         for scale, content in self.further.items():
@@ -100,15 +100,15 @@ class Files:
                 return f"{self.file(scale)}: {place}{colon if place else ''}{says}"
             if keys[0] in ("claims", "arms") and len(keys) > 1:
                 name = place.split(".", 1)[1]
-                own = [known for known in _added(content, keys[0]) if f"{name}.".startswith(f"{known}.")]
-                if own:
+                added = [known for known in _added(content, keys[0]) if f"{name}.".startswith(f"{known}.")]
+                if added:
                     return f"{self.file(scale)}: {line}"
         if place.startswith("published["):
             return self._numbered(int(place[len("published[") : place.index("]")]), line)
         return f"{self.file(self._scale(keys, says))}: {line}"
 
     def _numbered(self, index: int, line: str) -> str:
-        """A line about a published number by its position in the joined list."""
+        """Return a line about a published number by its position in the joined list."""
         behind = line[line.index("]") :]
         for scale, content in ("", self.main), *self.further.items():
             count = len(content.get("published", []))
@@ -118,7 +118,7 @@ class Files:
         return f"{self.file()}: {line}"
 
     def _scale(self, keys: list[str], says: str) -> str:
-        """The scale whose file is meant by a line that names a scale and an arm; empty for recipe.yaml."""
+        """Return the scale in a line that names a scale and an arm; "" for recipe.yaml."""
         for scale, content in self.further.items():
             if not re.search(rf"\(scale {re.escape(scale)}[,)]", says):
                 continue
@@ -130,19 +130,19 @@ class Files:
 
 
 def _added(content: Content, section: str) -> list[str]:
-    """The names that a scale's file adds to a section: its claims, or its new arms."""
+    """Return the names that a scale's file adds to a section: its claims, or its new arms."""
     added = content.get(section, {})
     return [name for name, value in added.items() if section == "claims" or (value and "about" in value)]
 
 
 def _says(content: Any, keys: list[str]) -> bool:
-    """Whether a mapping, or one of its arms, has a value or null at the keys."""
+    """Return whether a mapping, or one of its arms, has a value or null at the keys."""
     at = content
     for key in keys[:-1]:
         at = at.get(key) if isinstance(at, Mapping) else None
     arms = content.get("arms") if isinstance(content, Mapping) else None
-    there = isinstance(at, Mapping) and keys[-1] in at
-    return there or any(_says(layer, keys) for layer in (arms or {}).values())
+    is_set = isinstance(at, Mapping) and keys[-1] in at
+    return is_set or any(_says(layer, keys) for layer in (arms or {}).values())
 
 
 def _from_recipes(path: Path) -> str:
@@ -152,7 +152,7 @@ def _from_recipes(path: Path) -> str:
 
 
 def read(path: Path, presets: Presets) -> Files:
-    """The files of the recipe that lies at a path, a file or a folder, with the presets that they use.
+    """Return the files of the recipe at a path, a file or a folder, with the presets that they use.
 
     Raises UserError for the first mistake of each file that cannot be read.
     """
@@ -192,9 +192,9 @@ def of_file(path: Path) -> Iterator[None]:
 
 
 def recipes(folder: Path) -> dict[str, Path]:
-    """Name -> file or folder of each recipe below a folder, in the order of names.
+    """Return name -> file or folder of each recipe below a folder, in the order of names.
 
-    Raises UserError where two have one name.
+    Raises UserError if two recipes have the same name.
     """
     parts = (folder, *(folder / name for name in COLLECTIONS))
     paths = [path for part in parts for path in part.glob("*.y*ml") if not path.name.endswith(REGISTERED)]

@@ -1,4 +1,4 @@
-"""How a question is put to a policy: by a template, or by the chat template of its tokenizer."""
+"""The form in which a question is put to a policy: a template, or the chat template of its tokenizer."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from encore.recipe.mistakes import shown
 
 
 class Chat(Model):
-    """What the chat template of the model's tokenizer, in place of `template`, says beside the question.
+    """The texts beside the question for the tokenizer's chat template, used instead of `template`.
 
     Rewards and verifiers read a reply with its prefill.
     """
@@ -38,7 +38,7 @@ TrueOrChat = Annotated[
 
 @dataclass(frozen=True)
 class Form:
-    """How a question becomes a prompt: by a template, or by the chat template of the policy's tokenizer."""
+    """The form of prompts: a template, or the chat template of the policy's tokenizer."""
 
     template: str = "{question}"
     chat: Chat | None = None  # in place of template
@@ -52,19 +52,19 @@ class Formed(Model):
 
     @property
     def form(self) -> Form:
-        """The form that these keys say: the question alone if they say none."""
+        """The form that these keys set: the question alone if they set none."""
         chat = Chat() if self.chat is True else self.chat
         return Form(chat=chat) if chat or self.template is None else Form(self.template)
 
     @property
     def put(self) -> Any:
-        """Return the key and value by which the JSON of a job says the form: `chat`, or `template`."""
+        """The form's key and value in a job's JSON: `chat`, or `template`."""
         if self.chat is None:
             return self.template
         return True if self.chat is True else self.chat.model_dump(exclude_unset=True)
 
     def form_mistakes(self) -> Iterator[Mistake]:
-        """Yield two forms, and texts that have not one place for the question."""
+        """Yield the mistakes: two forms, and texts without exactly one place for the question."""
         if self.chat is not None and self.template is not None:
             yield "chat", "template is given too; remove one of the two"
         elif self.template is not None:
@@ -74,6 +74,6 @@ class Formed(Model):
 
 
 def placed(key: str, text: str) -> Iterator[Mistake]:
-    """Yield a text that has not exactly one place for the question."""
+    """Yield a mistake if a text has not exactly one place for the question."""
     if text.count("{question}") != 1:
         yield key, f"expected {{question}} exactly once, got {text!r}"

@@ -1,7 +1,7 @@
-"""The graph that recipes span: which nodes there are, what each needs, which arm owns it.
+"""The graph that recipes span: its nodes, what each node needs, and which arm owns it.
 
 A node is one training stage or one evaluated checkpoint, of one arm and seed. Its lineage is a hash of all
-that shapes its result. Nodes of several arms with one lineage share one result: the first such arm owns it.
+that affects its result. Nodes with the same lineage in several arms share one result, owned by the first.
 """
 
 import json
@@ -21,7 +21,7 @@ from encore.recipe.recipe import Recipe
 from encore.recipe.shared import Shared
 from encore.recipe.task import WorldTask
 
-# Keys of a stage that are no part of a config: the graph, the seed, the machine.
+# keys of a stage that are not part of a config: the graph, the seed, the machine
 NOT_CONFIG = ("needs", "seed", "resources", "vllm_gpus")
 
 
@@ -34,7 +34,7 @@ class Node:
     scale: str
     arm: str
     seed: int
-    name: str  # stage, or checkpoint name, or that of a model within a stage (Recipe.within)
+    name: str  # a stage, a checkpoint, or a model within a stage (Recipe.within)
     kind: str  # "stage" | "eval"
 
     @property
@@ -47,7 +47,7 @@ class Node:
         return f"{self.folder}/{'metrics' if self.kind == 'stage' else self.name}.json"
 
     def reference(self, text: str) -> tuple[str, str, str | None]:
-        """(recipe, stage, arm or None) of a `needs` target: `stage` or `recipe/stage`, or with `@arm`."""
+        """Return (recipe, stage, arm or None) of a `needs` target such as `stage` or `recipe/stage@arm`."""
         place, _, arm = text.partition("@")
         recipe, _, stage = place.rpartition("/")
         return recipe or self.recipe, stage, arm or None
@@ -55,11 +55,11 @@ class Node:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a node is run on."""
+    """The machine of a node."""
 
     training: int  # GPUs that train or evaluate, on all nodes together
-    serving: int  # GPUs of its vLLM server
-    nodes: int  # of a Slurm job, that of the server among them
+    serving: int  # GPUs of the node's vLLM server
+    nodes: int  # nodes of a Slurm job, including the vLLM server's
     shard: str
 
     @property
@@ -69,10 +69,10 @@ class Machine:
 
 @dataclass(frozen=True)
 class Graph:
-    """The graph of these recipes, which must not change: what follows from a node is computed once.
+    """The graph of these recipes, which must not change: derived values are computed once.
 
-    `shared` is what the seeds of a record share; None: what the recipes pin. `acyclic` has the nodes of which
-    checks.needs knows by now that none of them needs itself.
+    `shared` says what the seeds of a record share; None: what the recipes pin. `acyclic` has the nodes for
+    which checks.needs has found that none of them needs itself.
     """
 
     recipes: Mapping[str, Recipe]
@@ -84,9 +84,9 @@ class Graph:
     _evaluations: dict[Node, Evaluation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def config(self, node: Node) -> dict[str, Any]:
-        """The full config of a node: the stage without its needs, or a checkpoint's engine and tasks.
+        """Return the full config of a node: the stage without its needs, or a checkpoint's engine and tasks.
 
-        `decontaminate` names what is to be kept out, and files are pinned by their content.
+        `decontaminate` names the data sets to keep out, and files are pinned by their content.
         """
         return pinned(self._config(node))
 
@@ -101,14 +101,14 @@ class Graph:
         return self.evaluation(node).model_dump(mode="json", exclude_unset=True)
 
     def evaluation(self, node: Node) -> Evaluation:
-        """The evaluation of a checkpoint, as its job is given it."""
+        """Return the evaluation of a checkpoint, in the form that its job gets."""
         if node not in self._evaluations:
             evals, checkpoint = self._evals(node), self.measured(node)[0]
             self._evaluations[node] = evals.evaluation(node.name, checkpoint, self.is_base(node))
         return self._evaluations[node]
 
     def knows(self, node: Node) -> bool:
-        """Whether a recipe here has the node's scale, its arm, and the stage or evaluation."""
+        """Return whether a recipe here has the node's scale, its arm, and the stage or evaluation."""
         recipe = self.recipes.get(node.recipe)
         if recipe is None or node.scale not in recipe.scales or node.arm not in recipe.arms(node.scale):
             return False
@@ -118,22 +118,22 @@ class Graph:
         return node.name in evaluated
 
     def resources(self, node: Node) -> Resources:
-        """Return the machine of a node; an evaluation has by default one of the machines of its stage."""
+        """Return the machine of a node; by default an evaluation has one of the machines of its stage."""
         if node.kind == "stage":
             return self.stage(node).resources
         stage = self.stage(self._checkpoint(node)[0])
         gpus = stage.resources.gpu // stage.training_nodes
-        own = self._evals(node).resources.said
-        return stage.resources.model_copy(update={"gpu": gpus, "nodes": 1} | own)
+        eval_resources = self._evals(node).resources.said
+        return stage.resources.model_copy(update={"gpu": gpus, "nodes": 1} | eval_resources)
 
     def machine(self, node: Node) -> Machine:
-        """The GPUs and nodes that `resources` of a node ask for, and those of its vLLM server."""
-        given = self.resources(node)
+        """Return the GPUs and nodes that `resources` of a node ask for, and those of its vLLM server."""
+        asked = self.resources(node)
         serving = self.stage(node).serving if node.kind == "stage" else 0
-        return Machine(given.gpu, serving, given.nodes, given.shard or "none")
+        return Machine(asked.gpu, serving, asked.nodes, asked.shard or "none")
 
     def lineage(self, node: Node) -> str:
-        """64 hex digits: a hash of the node's config and seed, and of the lineages of what it needs."""
+        """Return 64 hex digits: a hash of the node's config and seed, and of its inputs' lineages."""
         if node not in self._lineages:
             identity = {
                 "kind": node.kind,
@@ -145,19 +145,19 @@ class Graph:
             if step := self.measured(node)[1]:
                 identity["step"] = step
             if node.kind == "eval" and self.drawn_tasks(node):
-                identity["problems"] = "of the seed"  # once they were the same for all seeds
+                identity["problems"] = "of the seed"  # they used to be the same for all seeds
             self._lineages[node] = sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         return self._lineages[node]
 
     def measured(self, node: Node) -> tuple[str, int | None]:
-        """The checkpoint that an evaluation is of; and the step, where it is of a model within the stage."""
+        """Return the checkpoint of an evaluation; and the step, if its model is kept within the stage."""
         if node.kind == "stage":
             return node.name, None
         within = self.recipes[node.recipe].within(node.scale, node.arm)
         return within.get(node.name, (node.name, None))
 
     def owner(self, node: Node) -> Node:
-        """The node that is computed in place of this one: that of the first arm with the same lineage.
+        """Return the node that is computed instead of this one: that of the first arm with the same lineage.
 
         A pinned stage, and the evaluation of its model on fixed problems, belong to the pinned seed.
         """
@@ -166,17 +166,17 @@ class Graph:
         return self._owners[node]
 
     def inputs(self, node: Node) -> dict[str, Node]:
-        """role -> the owner of the node that plays it.
+        """Return role -> the owner of the node in this role.
 
-        An evaluation's roles are "model", which it evaluates, and those of `evals.models` that its tasks
-        score by.
+        An evaluation's roles are "model", which it evaluates, and the roles of `evals.models` by which its
+        tasks score.
         """
         if node not in self._inputs:
             self._inputs[node] = {role: self.owner(source) for role, source in self._sources(node).items()}
         return self._inputs[node]
 
     def model_of(self, node: Node) -> Elsewhere | None:
-        """The model that a node takes from elsewhere than a stage, if any."""
+        """Return the model that a node takes from elsewhere than a stage, or None."""
         stage, role = (node, None) if node.kind == "stage" else self._checkpoint(node)
         if node.kind == "eval" and role is None:
             return None  # the stage's own product
@@ -184,22 +184,22 @@ class Graph:
         return model if isinstance(model, Elsewhere) else None
 
     def is_base(self, node: Node) -> bool:
-        """Whether an evaluation is of a model that none of the recipe's own stages has made."""
+        """Return whether an evaluation's model was made by none of the recipe's own stages."""
         stage, role = self._checkpoint(node)
         needed = self.stage(stage).needs.get(role)
         return role is not None and (needed is None or node.reference(needed)[0] != node.recipe)
 
     def grid(self, recipe: str, scale: str, arms: list[str], seeds: list[int]) -> list[Node]:
-        """Every distinct owner node of these arms and seeds, with all it needs, upstream first."""
+        """Return every distinct owner node of these arms and seeds, with all it needs, upstream first."""
         return self.ragged(recipe, scale, dict.fromkeys(arms, seeds))
 
     def ragged(self, recipe: str, scale: str, seeds: Mapping[str, Iterable[int]]) -> list[Node]:
-        """The grid of arms that have each its own seeds."""
+        """Return the grid of arms that each have their own seeds."""
         spec = self.recipes[recipe]
         return self.with_upstream(
             self.owner(Node(recipe, scale, arm, seed, name, kind))
-            for arm, own in seeds.items()
-            for seed in own
+            for arm, seeds_of_arm in seeds.items()
+            for seed in seeds_of_arm
             for kind, names in (
                 ("stage", spec.stages(scale, arm)),
                 ("eval", spec.evaluations(scale, arm)),
@@ -209,7 +209,7 @@ class Graph:
         )
 
     def with_upstream(self, nodes: Iterable[Node]) -> list[Node]:
-        """These nodes and all they need, each once, upstream first."""
+        """Return these nodes and all they need, each once, upstream first."""
         ordered: dict[Node, None] = {}
 
         def visit(node: Node) -> None:
@@ -223,16 +223,16 @@ class Graph:
         return list(ordered)
 
     def stage(self, node: Node) -> Stage:
-        """The stage as the node's arm has it at the node's scale."""
+        """Return the stage as the node's arm has it at the node's scale."""
         return self.recipes[node.recipe].stage(node.scale, node.arm, node.name)
 
     def needs(self, node: Node) -> dict[str, Node]:
-        """role -> the node a stage names, not yet its owner. What a pinned stage needs has its seed."""
+        """Return role -> the node a stage names, not its owner; a pinned stage's needs have its seed."""
         texts, seed = self.stage(node).needs, self._seed(node)
         return {role: replace(self.target(node, text), seed=seed) for role, text in texts.items()}
 
     def target(self, node: Node, text: str) -> Node:
-        """The stage that `node` names by `text`, of its seed and, where `text` names no arm, of its arm."""
+        """Return the stage that `text` names at `node`, with its seed and, by default, its arm."""
         recipe, stage, arm = node.reference(text)
         arm = arm or (node.arm if recipe == node.recipe else self.recipes[recipe].arms(node.scale)[0])
         return Node(recipe, node.scale, arm, node.seed, stage, "stage")
@@ -241,7 +241,7 @@ class Graph:
         return self.recipes[node.recipe].evals(node.scale, node.arm)
 
     def _checkpoint(self, node: Node) -> tuple[Node, str | None]:
-        """The stage of an evaluated checkpoint; and the role, where it is a model that the stage needs."""
+        """Return the stage of an evaluated checkpoint, and the role if the stage needs the checkpoint."""
         checkpoint, _ = sensitivity.parts(self.measured(node)[0])
         stage, _, role = self._evals(node).checkpoints[checkpoint].partition(".")
         return replace(node, name=stage, kind="stage"), role or None
@@ -255,7 +255,7 @@ class Graph:
         return ({"model": model} if model else {}) | self._judges(node)
 
     def _judges(self, node: Node) -> dict[str, Node]:
-        """role -> the node of `evals.models` that an evaluation's tasks score by, not yet its owner."""
+        """Return role -> the node of `evals.models` by which an evaluation's tasks score; not its owner."""
         models = self._evals(node).models.by_role
         if not models:
             return {}
@@ -264,28 +264,28 @@ class Graph:
         return {role: self.target(node, text) for role, text in models.items() if role in used}
 
     def drawn_tasks(self, node: Node) -> frozenset[str]:
-        """The tasks of an evaluation that ask each seed other problems: a world's are drawn with the seed."""
+        """Return the tasks of an evaluation whose problems differ by seed, as a world's do."""
         if self.shared and self.shared.problems:
             return frozenset()
         tasks = self.evaluation(node).tasks.items()
         return frozenset(name for name, task in tasks if isinstance(task.task, WorldTask))
 
     def _pinned(self, stage: Node) -> int | None:
-        """The seed that a stage is pinned to; None if it follows the run's seed."""
+        """Return the seed that a stage is pinned to; None if it follows the run's seed."""
         return self.shared.stages.get((stage.recipe, stage.name)) if self.shared else self.stage(stage).seed
 
     def _seed(self, node: Node) -> int:
-        """The seed a node is computed with: its own, or a pinned stage's.
+        """Return the seed a node is computed with: its own, or a pinned stage's.
 
         A pinned model that is asked the same problems by every seed is evaluated once: with the seed of its
-        stage, or 0 for one of the Hub or of a folder.
+        stage, or 0 for a model of the Hub or of a folder.
         """
         if node.kind == "stage":
             pinned = self._pinned(node)
             return node.seed if pinned is None else pinned
         if self.drawn_tasks(node):
             return node.seed
-        unseeded = replace(node, seed=-1)  # no stage is pinned to -1: one that has it follows the run's seed
+        unseeded = replace(node, seed=-1)  # no stage is pinned to -1, so -1 means the run's seed
         seeds = [self._seed(source) for source in self._sources(unseeded).values()]
         return node.seed if -1 in seeds else next(iter(seeds), 0)
 

@@ -1,4 +1,4 @@
-"""What `args` of the stages of RL may say: GRPO's, PPO's, and those of the lecture's policy gradient."""
+"""The fields that `args` of the stages of RL may have: GRPO's, PPO's, and the lecture's policy gradient's."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -72,7 +72,7 @@ class GrpoArgs(TrlArgs):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield also a loss of TRL's that encore/objectives/grpo.py has not, and what stands for it."""
+        """Yield also a loss of TRL that encore/objectives/grpo.py lacks, with its replacement."""
         yield from super().further_mistakes(value)
         if cls is GrpoArgs and value.get("loss_type") == "vespo":
             words = "vespo is no loss of encore/objectives/grpo.py; write it as one of your own"

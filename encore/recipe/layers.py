@@ -1,4 +1,4 @@
-"""A recipe as its files have it, and what its layers come to in an arm at a scale: mappings, not types."""
+"""A recipe's files, and what their layers merge to in an arm at a scale: mappings, not types."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from encore.recipe.strict_yaml import Content
 
 @dataclass(frozen=True)
 class Layers:
-    """The content of all files of a recipe, which must not change: what it comes to is computed once."""
+    """The content of all files of a recipe, which must not change: merged sections are computed once."""
 
     content: Content
     _merged: dict[tuple[str, str, str], Content] = field(
@@ -18,25 +18,25 @@ class Layers:
     )
 
     def of_scale(self, scale: str) -> list[Content]:
-        """Return the layers of a scale: of the scale that it is like, and then its own."""
-        own = self.content["scales"][scale]
-        return [self.content["scales"][own["like"]], own] if "like" in own else [own]
+        """Return the layers of a scale: first those of the scale that it is like, and then its own."""
+        own_layer = self.content["scales"][scale]
+        return [self.content["scales"][own_layer["like"]], own_layer] if "like" in own_layer else [own_layer]
 
     def lacks(self, scale: str, arm: str) -> bool:
-        """Whether the scale says that an arm does not exist there."""
+        """Return whether the scale says that an arm does not exist there."""
         said = [layer["arms"][arm] for layer in self.of_scale(scale) if arm in layer.get("arms", {})]
         return bool(said) and said[-1] is None
 
     def without_kind(self, scale: str, arm: str) -> list[str]:
-        """Return the stages without `run`: deleted by a layer, and in part written again by one above."""
+        """Return the stages without `run`: a layer deleted them, and a layer above set some keys again."""
         return [name for name, stage in self.merged(scale, arm, "stages").items() if "run" not in stage]
 
     def merged(self, scale: str, arm: str, section: str) -> Content:
         """Return a section (`stages` or `evals`) as the arm has it at the scale.
 
-        Later layers win: the recipe's own, the scale's, the arm's, what the scale says of the arm; of a scale
-        that is like another, the other's before its own. Below all of them is the protocol that an evaluation
-        task names.
+        Later layers win: the recipe's own, the scale's, the arm's, the scale's for the arm. If a scale is
+        like another, the other's layer comes before its own. Below all of them is the protocol that an
+        evaluation task names.
         """
         key = (scale, arm, section)
         if key not in self._merged:
@@ -52,7 +52,7 @@ class Layers:
 
 
 def alike(content: Content) -> Content:
-    """Return the content in which each list of scales also names those that are like one in the list.
+    """Return the content in which each list of scales also names the scales that are like one in the list.
 
     So a scale that is `like: cpu` has the arms, claims and published numbers of cpu.
     """
@@ -77,7 +77,7 @@ def alike(content: Content) -> Content:
 
 
 def merge(base: Content, over: Content) -> Content:
-    """Return `base` with `over` laid on it: mappings merge, everything else replaces, null deletes."""
+    """Return `base` with `over` merged on top: mappings merge, everything else replaces, null deletes."""
     merged = dict(base)
     for key, value in over.items():
         if value is None:
@@ -91,7 +91,7 @@ def merge(base: Content, over: Content) -> Content:
 
 
 def check_nulls(content: Content) -> None:
-    """Raise UserError where a recipe's own evals say null, which takes away what a lower layer says."""
+    """Raise UserError if a recipe's own evals contain null, which deletes a key of a lower layer."""
     for section in ("checkpoints", "models", "tasks"):
         for name, value in content["evals"].get(section, {}).items():
             if value is None:
@@ -124,20 +124,22 @@ def check_layers(content: Content) -> None:
 
 
 def _overlays(content: Content) -> dict[str, Content]:
-    """Path -> layer: the scales, the arms, and what a scale says of an arm."""
+    """Return path -> layer: the scales, the arms, and the scales' layers for an arm."""
     layers = {
         f"{section}.{name}": layer
         for section in ("scales", "arms")
         for name, layer in content[section].items()
     }
     for scale, said in content["scales"].items():
-        own = said.get("arms", {})
+        of_scale = said.get("arms", {})
         arms = [arm for arm, layer in content["arms"].items() if scale in layer.get("scales", [scale])]
-        known(f"scales.{scale}.arms", own, arms, f"arm at scale {scale}", as_key=True)
-        layers |= {f"scales.{scale}.arms.{arm}": layer for arm, layer in own.items() if layer is not None}
+        known(f"scales.{scale}.arms", of_scale, arms, f"arm at scale {scale}", as_key=True)
+        layers |= {
+            f"scales.{scale}.arms.{arm}": layer for arm, layer in of_scale.items() if layer is not None
+        }
     return layers
 
 
 def _without_nulls(layer: Content) -> Content:
-    """An overlay less the keys it deletes."""
+    """Return an overlay without the keys it deletes."""
     return {k: _without_nulls(v) if isinstance(v, dict) else v for k, v in layer.items() if v is not None}

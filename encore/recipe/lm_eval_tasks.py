@@ -14,7 +14,7 @@ import yaml
 from encore.errors import UserError
 from encore.recipe.strict_yaml import Content
 
-OWN = Path(__file__).parents[2] / "evals/tasks"  # those of this repository, and a user's own
+OWN = Path(__file__).parents[2] / "evals/tasks"  # tasks of this repository and of a user
 NAMED = re.compile(r"""^["']?(task|group)["']?:[ \t]*["']?([^\s"'#\[]+)""", re.MULTILINE)
 TOKENS = 256  # lm-eval's limit of a completion where a task's file has none
 
@@ -30,21 +30,21 @@ class Settings(NamedTuple):
 
 
 @cache
-def find(name: str, own: Path = OWN) -> Path:
-    """The file of a task: one in the folder `own`, or else one of lm-eval's fourteen thousand.
+def find(name: str, own_folder: Path = OWN) -> Path:
+    """Return the file of a task: one in the folder `own_folder`, or else one of lm-eval's fourteen thousand.
 
     Raises UserError, which begins with `lm_eval`, for an unknown name and for that of a group of tasks.
     """
-    tasks: dict[str, str] = {}  # in small letters -> as it is
+    tasks: dict[str, str] = {}  # in lower case -> as it is
     groups = set()
-    for path in chain(sorted(own.rglob("*.yaml")), _of_lm_eval(name)):
-        for kind, found in NAMED.findall(path.read_text(encoding="utf-8")):
-            if (kind, found) == ("task", name):
+    for path in chain(sorted(own_folder.rglob("*.yaml")), _of_lm_eval(name)):
+        for kind, name_in_file in NAMED.findall(path.read_text(encoding="utf-8")):
+            if (kind, name_in_file) == ("task", name):
                 return path
             if kind == "task":
-                tasks[found.lower()] = found
+                tasks[name_in_file.lower()] = name_in_file
             else:
-                groups.add(found)
+                groups.add(name_in_file)
     near = tasks[get_close_matches(name.lower(), sorted(tasks), n=1, cutoff=0)[0]]
     if name in groups:
         raise UserError(f'lm_eval: "{name}" is a group of tasks; name one of them, such as "{near}"')
@@ -52,7 +52,7 @@ def find(name: str, own: Path = OWN) -> Path:
 
 
 def _of_lm_eval(name: str) -> Iterator[Path]:
-    """lm-eval's own files, those of folders called like the name first (aime24 is in `aime`), then all."""
+    """Yield lm-eval's own files, first from folders that begin the name (`aime` for aime24), then all."""
     installed = find_spec("lm_eval")
     for place in (installed and installed.submodule_search_locations) or ():
         begins = "".join(takewhile(str.isalpha, name.lower()))
@@ -78,7 +78,7 @@ def settings(name: str) -> Settings:
 
 
 def data_set(name: str) -> tuple[str, str] | None:
-    """Return the name on the Hub and the subset of a task's data set; None if it is of no such name.
+    """Return the name on the Hub and the subset of a task's data set; None if it is not on the Hub.
 
     Raises UserError as `find` does.
     """

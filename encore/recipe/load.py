@@ -1,4 +1,4 @@
-"""Reads and checks recipes: what each paper ran, as data, a folder of YAML files a paper."""
+"""The reading and checking of recipes: what each paper ran, as data, in YAML files."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ from encore.recipe.presets import Presets
 from encore.recipe.recipe import Recipe
 from encore.recipe.strict_yaml import Content
 
-# No recipe can have the name of a rule in the Snakefile or of a folder in results/.
+# no recipe can have the name of a rule in the Snakefile or of a folder in results/
 TARGETS = ("all", "everything", "benchmarks", "faults", "gallery", "clean_checkpoints", "preflight", "plan")
 INNER = ("train", "evaluate", "look", "report")  # rules of one job each
 RESERVED = (*TARGETS, *INNER, "published")
@@ -30,11 +30,10 @@ REFERRING = ("claims", "gates", "frontiers", "coverage", "stage_ladder", "publis
 
 
 def load(path: str | Path, shared: Presets | None = None) -> Recipe:
-    """The recipe in a file or folder, checked as far as one can be without the others.
+    """Return the recipe in a file or folder, with all checks that do not need other recipes.
 
-    `shared`: the presets that it may use; default: those of recipes/presets.
-
-    Raises UserError, one line a mistake, each with its file.
+    `shared` are the presets that it may use; default: those of recipes/presets. Raises UserError, with a line
+    for each mistake, which names the file.
     """
     files = read(Path(path), presets.read() if shared is None else shared)
     mistakes = Mistakes()
@@ -52,7 +51,7 @@ def load(path: str | Path, shared: Presets | None = None) -> Recipe:
 
 
 def _check_names(content: Content) -> None:
-    """Raise UserError with the mistakes of names that are given and used, of claims and of dials."""
+    """Raise UserError with the mistakes in names, in claims and in dials."""
     mistakes = Mistakes()
     with mistakes.gather():
         check_nulls(content)
@@ -67,20 +66,23 @@ def _recipe(files: Files) -> Recipe:
 
 
 def own_file(config: Mapping[str, Any]) -> Path | None:
-    """The file that `--config recipe=path/to/mine.yaml` names; None where a recipe is named, or none is."""
+    """Return the file that `--config recipe=path/to/mine.yaml` names.
+
+    The result is None if it names a recipe, or nothing.
+    """
     path = Path(str(config.get("recipe", "")))
     return path if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 else None
 
 
 def load_named(name: str, scale: str, root: Path = Path(".")) -> tuple[Graph, Recipe, Path | None]:
-    """Return the graph of all recipes, the recipe that a command line names, and its file if it is one's own.
+    """Return the graph of all recipes, the recipe that a command line names, and its file if it is a user's.
 
-    `name`: of a recipe in recipes/, or the path of one's own file. Raises UserError if the recipe has a
-    mistake, or if there is no such recipe or scale.
+    `name` is the name of a recipe in recipes/, or the path of a user's file. Raises UserError if the recipe
+    has a mistake, or if there is no such recipe or scale.
     """
-    own = own_file({"recipe": name})
-    recipes, broken = load_sound(root / "recipes", own)
-    name = own.stem if own else name
+    user_file = own_file({"recipe": name})
+    recipes, broken = load_sound(root / "recipes", user_file)
+    name = user_file.stem if user_file else name
     if name in broken:
         raise broken[name]
     if name not in recipes:
@@ -89,32 +91,35 @@ def load_named(name: str, scale: str, root: Path = Path(".")) -> tuple[Graph, Re
     if scale not in recipe.scales:
         known = nearest(scale, [*recipe.scales])
         raise UserError(f'{recipe.files.file()}: unknown scale "{scale}"{known}')
-    return Graph(recipes), recipe, own
+    return Graph(recipes), recipe, user_file
 
 
-def load_all(folder: str | Path = "recipes", own: Path | None = None) -> dict[str, Recipe]:
-    """Every recipe of a folder by name. Raises UserError for the mistakes of the first that has any."""
-    recipes, broken = load_sound(folder, own)
+def load_all(folder: str | Path = "recipes", user_file: Path | None = None) -> dict[str, Recipe]:
+    """Return every recipe of a folder by name.
+
+    Raises UserError for the mistakes of the first that has any.
+    """
+    recipes, broken = load_sound(folder, user_file)
     if broken:
         raise next(iter(broken.values()))
     return recipes
 
 
 def load_sound(
-    folder: str | Path = "recipes", own: Path | None = None
+    folder: str | Path = "recipes", user_file: Path | None = None
 ) -> tuple[dict[str, Recipe], dict[str, UserError]]:
-    """A folder's recipes without a mistake, checked at every scale and arm; and the mistakes of the others.
+    """Return a folder's sound recipes, checked at every scale and arm; and the mistakes of the others.
 
-    `own`: a recipe's file elsewhere, which is one of them. A recipe that builds on one with a mistake has a
-    mistake too. Raises UserError where there is no recipe, or two have one name.
+    `user_file` is a recipe's file elsewhere, which is added to them. A recipe that builds on one with a
+    mistake has a mistake too. Raises UserError if there is no recipe, or if two have the same name.
     """
     paths, shared = recipes_in(Path(folder)), presets.read(Path(folder, PRESETS))
     if not paths:
         raise UserError(f"no recipe in {Path(folder).resolve()}; work in the folder of Encore's Snakefile")
-    if own:
-        there = paths.setdefault(own.stem, own)
-        if own.exists() and not there.samefile(own):
-            raise UserError(f"{own}: {there} has the same name; rename yours")
+    if user_file:
+        known = paths.setdefault(user_file.stem, user_file)
+        if user_file.exists() and not known.samefile(user_file):
+            raise UserError(f"{user_file}: {known} has the same name; rename yours")
     recipes: dict[str, Recipe] = {}
     broken: dict[str, UserError] = {}
     misshapen: list[str] = []
@@ -135,14 +140,14 @@ def load_sound(
 
 
 def _with_more(recipes: Mapping[str, Recipe], path: Path, shared: Presets, error: UserError) -> UserError:
-    """The mistakes of a recipe, and those that its layers come to, of parts that have none by themselves."""
+    """Return the mistakes of a recipe, and those that appear when its layers are merged."""
     if any(re.search("expected a name of|seeds: expected at most", line) for line in error.lines):
-        return error  # what bears such a name cannot be told of in a line, and so many seeds not gone through
+        return error  # a line cannot show such a name, and there are too many such seeds to go through
     told = {_part(line) for line in error.lines}
     try:
         files = read(path, shared)
     except UserError:
-        return error  # that a file cannot be read is the mistake
+        return error  # the mistake is that a file cannot be read
     try:
         recipe = _recipe(files)
         with files.told():
@@ -152,22 +157,25 @@ def _with_more(recipes: Mapping[str, Recipe], path: Path, shared: Presets, error
             told |= {"evals", *REFERRING}
         more = [line for line in further.lines if _part(line) not in told]
         return UserError("\n".join([*error.lines, *more]))
-    except Exception:  # it falls over what has been told
+    except Exception:  # it fails over what has been reported
         return error
     return error
 
 
 def check_resolved(graph: Graph, recipe: Recipe) -> None:
-    """The stages and evaluations of every arm at every scale, then what claims and published numbers
+    """Check a recipe with the recipes that it builds on.
+
+    Checked are the stages and evaluations of every arm at every scale; then what claims and published numbers
     compare, the gates that claims need, the frontiers that both use, the steps of the ladder of stages, and
-    the sweeps that dials come from."""
+    the sweeps that dials come from.
+    """
     mistakes = Mistakes()
     for scale in recipe.scales:
         for arm in recipe.arms(scale):
             _check_arm(graph, recipe, scale, arm, mistakes)
         if not recipe.selection(scale, "quickstart", None)[0]:
             mistakes.note(f"quickstart.arms: none of them exists at scale {scale}")
-    if not any(line.startswith("evals") for line in mistakes.lines):  # which all that follows names
+    if not any(line.startswith("evals") for line in mistakes.lines):  # everything below names evaluations
         with mistakes.gather_further():
             claims.check(recipe)
     if not mistakes.lines:  # it follows what each step is built on
@@ -183,30 +191,30 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
     for name in recipe.layers.without_kind(scale, arm):
         return mistakes.note(f"stages.{name}.run: missing{where}")
     nodes = [Node(recipe.name, scale, arm, 0, name, "stage") for name in recipe.stages(scale, arm)]
-    found = Mistakes()
-    with found.gather():
+    further = Mistakes()
+    with further.gather():
         evals = recipe.evals(scale, arm)
     for node in nodes:
         path = f"stages.{node.name}"
-        with found.gather():
+        with further.gather():
             check_needs(graph, node, where)
-        with found.gather():
+        with further.gather():
             graph.stage(node).check(path, where, whole=True)
-        if found.lines:
-            continue  # what follows reads what these have found to be there
-        with found.gather(), under(path, where):
+        if further.lines:
+            continue  # the checks below read what the checks above have found to be there
+        with further.gather(), under(path, where):
             check_inputs(graph, node)
             check_marks(node.name, graph.stage(node), evals)
-        with found.gather(), under(path, where):
+        with further.gather(), under(path, where):
             check_decontaminate(graph.stage(node), evals)
-    if not found.lines:
-        with found.gather():
+    if not further.lines:
+        with further.gather():
             check_evals(graph, recipe, scale, arm, where)
-    if not found.lines:
+    if not further.lines:
         for node in nodes:
-            with found.gather():
+            with further.gather():
                 check_cycle(graph, node, [])
-    for line in found.lines:
+    for line in further.lines:
         mistakes.note(line)
 
 
@@ -220,7 +228,7 @@ def under(path: str, where: str) -> Iterator[None]:
 
 
 def _part(line: str) -> str:
-    """The part of a recipe that a line is about: a stage, or a section."""
+    """Return the part of a recipe that a line is about: a stage, or a section."""
     line = line.partition(".yaml: ")[2]
     stage = re.search(r"\bstages\.\w+", line.partition(": ")[0])
     return stage[0] if stage else re.split(r"[.\[:]", line)[0]
@@ -236,7 +244,7 @@ def _check_name(path: Path) -> None:
 
 
 def _mistakes(recipes: Mapping[str, Recipe], broken: Mapping[str, UserError]) -> dict[str, UserError]:
-    """What is wrong with recipes that are well-formed by themselves: name -> the mistake."""
+    """Return name -> the mistake of recipes that are well-formed by themselves."""
     graph, mistakes = Graph(recipes), {}
     for name, recipe in recipes.items():
         try:

@@ -1,6 +1,7 @@
-"""The looks of a group-sequential run: after so many seeds its claims are judged, and what is decided stops.
+"""The looks of a group-sequential run: after some seeds its claims are judged, and decided arms stop.
 
-Here because both need it: the workflow, which plans the seeds, and the analysis, which judges them.
+The module is here because both need it: the workflow, which plans the seeds, and the analysis, which judges
+them.
 """
 
 import json
@@ -8,20 +9,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-LOOKS = (8, 16, 32)  # seeds, counted from the recipe's first
-AUTO = "auto"  # in place of a number of seeds: from look to look
-FOLDER = "looks"  # beside the arms' folders, so no arm may have the name
+LOOKS = (8, 16, 32)  # numbers of seeds, counted from the recipe's first
+AUTO = "auto"  # instead of a number of seeds: from look to look
+FOLDER = "looks"  # folder beside the arms' folders, so no arm may have the name
 LOOK = f"results/{{recipe}}/{{scale}}/{FOLDER}/{{look}}.json"
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a look found, as its JSON file has it."""
+    """The result of a look, as in its JSON file."""
 
     seeds: int
-    verdicts: dict[str, str]  # of every claim
+    verdicts: dict[str, str]  # verdict of every claim
     open: list[str]  # claims that are not decided
-    arms: list[str]  # that the open claims need
+    arms: list[str]  # arms that the open claims need
 
 
 def path(recipe: str, scale: str, look: int) -> Path:
@@ -29,7 +30,7 @@ def path(recipe: str, scale: str, look: int) -> Path:
 
 
 def read(file: Path) -> Look | None:
-    """The look in a file; None where there is none that can be read."""
+    """Return the look in a file; None if there is none that can be read."""
     try:
         return Look(**json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -37,21 +38,21 @@ def read(file: Path) -> Look | None:
 
 
 def on_disk(recipe: str, scale: str, root: Path = Path(".")) -> list[Look]:
-    """The looks that were taken one after the other, up to the one that found nothing open."""
+    """Return the looks that were taken one after the other, up to the first one with nothing open."""
     taken: list[Look] = []
-    while (look := following(taken)) and (found := read(root / path(recipe, scale, look))):
-        taken.append(found)
+    while (look := following(taken)) and (next_look := read(root / path(recipe, scale, look))):
+        taken.append(next_look)
     return taken
 
 
 def following(taken: Sequence[Look]) -> int | None:
-    """How many seeds the look after these has; None where all is decided or this was the last."""
+    """Return how many seeds the next look has; None if all is decided or the last look was taken."""
     return None if len(taken) == len(LOOKS) or (taken and not taken[-1].arms) else LOOKS[len(taken)]
 
 
 def seeds_of(arms: Iterable[str], taken: Sequence[Look]) -> dict[str, int]:
-    """arm -> its number of seeds for the look after those taken; after the last, the number that it has."""
+    """Return arm -> its number of seeds for the next look; after the last look, its final number."""
     seeds = dict.fromkeys(arms, LOOKS[0])
-    for look, found in zip(LOOKS[1:], taken, strict=False):
-        seeds |= {arm: look for arm in found.arms if arm in seeds}
+    for look, result in zip(LOOKS[1:], taken, strict=False):
+        seeds |= {arm: look for arm in result.arms if arm in seeds}
     return seeds

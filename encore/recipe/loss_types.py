@@ -1,8 +1,11 @@
-"""Which of TRL's loss types do what. Imports no torch: the recipe checks and the analysis read it too."""
+"""TRL's loss types by what they do.
+
+The module imports no torch: recipe checks and the analysis read it too.
+"""
 
 from encore.errors import UserError
 
-TOKEN_MEAN = ("dapo", "cispo")  # divide by the tokens of an optimizer step
+TOKEN_MEAN = ("dapo", "cispo")  # they divide by the tokens of an optimizer step
 CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # their clip cuts gradients
 DPO_LOSSES = (
     *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard"),
@@ -19,8 +22,8 @@ def check_window(
 ) -> None:
     """Raise UserError unless a rollout of `rollout` micro-batches is whole optimizer steps of `window`.
 
-    A loss that divides by the tokens of the step must know them all before its first backward pass. Any other
-    unit does as well as micro-batches; `names` are the fields of the two lengths.
+    A loss that divides by the tokens of the step must know them all before its first backward pass. Another
+    unit than micro-batches will do; `names` are the fields of the two lengths.
     """
     if loss_type in TOKEN_MEAN and rollout % window:
         raise UserError(

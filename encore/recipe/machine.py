@@ -13,7 +13,7 @@ from encore.recipe.mistakes import lines
 Dtype = Literal["float32", "bfloat16", "float16"]
 Backend = Literal["hf", "lean", "vllm"]  # lean: encore/sampling/lean.py, for small models
 PACKAGE = r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.+!]+"
-MOST = 16  # GPUs: no machine has more, and a scheduler would have a job that asks for them wait for ever
+MOST = 16  # GPUs: no machine has more, and a scheduler would have a job with more wait for ever
 
 
 class Resources(Model):
@@ -136,7 +136,7 @@ def elsewhere(model: Mapping[str, Any]) -> Elsewhere:
 
 
 def check_one(gpus: int, serving: int = 0) -> None:
-    """Raise UserError where no machine has `gpus` for a job, and `serving` more for its vLLM server."""
+    """Raise UserError if no machine has `gpus` for a job, and `serving` more for its vLLM server."""
     if gpus + serving <= MOST:
         return
     beside = f" and vllm_gpus: {serving}" if serving else ""

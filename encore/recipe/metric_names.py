@@ -3,11 +3,15 @@
 import re
 from collections.abc import Iterable
 
-# of an evaluation task
+# metrics of an evaluation task
 METRICS = ("format_rate", "truncation_rate", "length")
-OF_TOOL = ("calls", "called", "malformed")  # where the policy has a tool
-VERIFIED = ("accuracy", "length_correct", "length_incorrect")  # where the task can tell right from wrong
-# rewards of a world that are metrics too
+OF_TOOL = ("calls", "called", "malformed")  # metrics of a task whose policy has a tool
+VERIFIED = (
+    "accuracy",
+    "length_correct",
+    "length_incorrect",
+)  # metrics of a task that can tell right from wrong
+# rewards of a world that are also metrics
 HABITS = ("verification", "sound_checks", "backtracking", "subgoals", "backward_chaining", "idling")
 OF_WORLD = (
     "language_consistency",
@@ -18,12 +22,12 @@ OF_WORLD = (
     "special_cased",
     *HABITS,
 )
-# score -> the score that is 1 of the responses which its mean is over; of others it says nothing
+# score -> the score that is 1 for the responses over which its mean is taken
 AMONG = {"sound_checks": "verification"}
-# scores that are metrics of right and of wrong responses as well
+# scores that are also metrics of right and of wrong responses
 BY_ANSWER = ("unrepaired", "perplexity", "trace")
-# score of a reward model -> what best of n by it is called: gold/bon@8, accuracy/bon_product@8
-BY_STEPS = {"proxy_product": "bon_product", "proxy_min": "bon_min"}  # of a process reward model alone
+# score of a reward model -> the name of best of n by it: gold/bon@8, accuracy/bon_product@8
+BY_STEPS = {"proxy_product": "bon_product", "proxy_min": "bon_min"}  # scores of a process reward model alone
 SELECTORS = {"proxy": "bon", **BY_STEPS}
 SCORED = {  # by a task's `score`
     "gold": ("gold", "win_rate"),
@@ -37,7 +41,7 @@ OF_LM_EVAL = "score"  # of a task of lm-eval: the mean of its own metric, such a
 BY_DIFFICULTY = ("accuracy", "length")
 # of a checkpoint and the one that `coverage` sets it against, made by analysis/numbers/coverage.py
 COVERED = ("both", "gained", "lost", "neither", "gained_by_chance", "crossover", "crossed", "ahead", "behind")
-FAMILIAR = "familiar"  # where the task scores perplexity as well
+FAMILIAR = "familiar"  # metric of a task that scores perplexity as well
 
 # of two policies, made by analysis/verdicts/published.py
 PAIRED = ("win_rate", "length_controlled")
@@ -77,32 +81,32 @@ FORMS = (
 
 
 def best_of(scores: Iterable[str], verified: bool) -> list[tuple[str, str, str]]:
-    """What is known of the best of n of a task with these `scores`: (what selects, of which the value, name).
+    """Return the measures of the best of n of a task with these `scores`: (selector, value's score, name).
 
-    The value is that of gold where it is scored, else that of right answers; of the reward model's own score
-    where that selects.
+    The value is gold if it is scored, else the share of right answers; the reward model's own score if that
+    selects.
     """
-    there = set(scores)
-    worth = "gold" if "gold" in there else "accuracy" if verified else None
-    found = []
+    known = set(scores)
+    worth = "gold" if "gold" in known else "accuracy" if verified else None
+    measures = []
     for selector, best in SELECTORS.items():
         values = (worth, "proxy") if selector == "proxy" else (worth,)
-        found += [(selector, value, f"{value}/{best}") for value in values if value and selector in there]
-    return found
+        measures += [(selector, value, f"{value}/{best}") for value in values if value and selector in known]
+    return measures
 
 
 def by_template(task: str, template: str) -> str:
-    """What a task is called as one of its candidate templates puts it: no task's own name has an @."""
+    """Return the name of a task with one of its candidate templates: no task's own name has an @."""
     return f"{task}@{template}"
 
 
 def task_of(metric: str) -> str:
-    """The name of the task in an evaluation's metric, by whatever template."""
+    """Return the name of the task in an evaluation's metric, by whatever template."""
     return metric.partition("/")[0].partition("@")[0]
 
 
 def of_training(metric: str) -> bool:
-    """Whether a metric has the form of a stage's final number."""
+    """Return whether a metric has the form of a stage's final number."""
     kind, _, name = metric.partition("/")
     if any(form.fullmatch(metric) for form in (REACHED, COLLAPSED, AT_KL, OF_PAIRS)):
         return True

@@ -1,7 +1,7 @@
-"""From pydantic's errors to the lines that a user reads: the key, what was expected there, what it got.
+"""The lines that a user reads, from pydantic's errors: the key, what was expected there, what it got.
 
-An unknown value is told with the nearest valid one. A number that YAML 1.1 reads as text is told with how to
-write it.
+For an unknown value the line names the nearest valid one. For a number that YAML 1.1 reads as text it says
+how to write it.
 """
 
 import re
@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from encore.errors import Mistakes, nearest
 
-WORDS = "words"  # the type of an error whose message is all that is to be said of the key
+WORDS = "words"  # the type of an error whose message says all
 KEY = "[key]"  # pydantic's place of an error that is about a key instead of its value
 # a type of JSON -> its name in a line
 OF_JSON = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
@@ -32,7 +32,7 @@ EMPTY = ("string_too_short", "too_short")
 
 
 class Nothing:
-    """What stands for a null that no field takes, so that its type refuses it."""
+    """A placeholder for a null that no field takes, so that its type refuses it."""
 
 
 NOTHING = Nothing()
@@ -41,7 +41,7 @@ NOTHING = Nothing()
 def lines(
     error: ValidationError, value: Any, path: Iterable[str] = (), where: str = "", whole: bool = True
 ) -> list[str]:
-    """The lines of an error: each begins with `path` and the key, and ends with `where`.
+    """Return the lines of an error: each begins with `path` and the key, and ends with `where`.
 
     `whole` is false of a layer: what it lacks may stand in another one.
     """
@@ -54,7 +54,7 @@ def lines(
         if details["type"] == "missing" and f'did you mean "{place[-1]}"' in hinted:
             continue  # the key is there under a wrong name
         if tuple(place) in told:
-            continue  # what has not even the right key or type is told of that alone
+            continue  # if not even the key or type is right, only that is reported
         told.add(tuple(place))
         at = dotted([*path, *place])
         line = f"{at}: {words(details)}" if at else words(details)
@@ -63,7 +63,7 @@ def lines(
 
 
 def mistaken_places(error: ValidationError, value: Any) -> list[list[str | int]]:
-    """Return the places of the values that have mistakes, of a missing key that of what lacks it."""
+    """Return the places of the values that have mistakes; for a missing key, the place of what lacks it."""
     errors = error.errors(include_url=False)
     return [
         _place(details, value)[: -1 if details["type"] == "missing" else None]
@@ -82,12 +82,12 @@ def remove(value: Any, place: Sequence[str | int]) -> None:
 
 
 def _of_its_items(details: ErrorDetails) -> bool:
-    """Whether a list is too short only because pydantic does not count the items that have mistakes."""
+    """Return whether a list is too short only because pydantic does not count items with mistakes."""
     return details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
 
 
 def words(details: ErrorDetails, nullable: bool = False) -> str:
-    """What is wrong with one value; `nullable`: null would be right too."""
+    """Return what is wrong with one value; `nullable`: null would also be right."""
     kind, value, context = details["type"], details["input"], details.get("ctx", {})
     if kind == "missing":
         return "missing"
@@ -113,7 +113,7 @@ def words(details: ErrorDetails, nullable: bool = False) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a line of a mistake names it."""
+    """Return a value as a line of a mistake names it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None or value is NOTHING:
@@ -124,12 +124,12 @@ def shown(value: Any) -> str:
 
 
 def dotted(parts: Iterable[str | int]) -> str:
-    """Keys and positions as one path: `claims[0].id`."""
+    """Return keys and positions as one path: `claims[0].id`."""
     return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts).lstrip(".")
 
 
 def _place(details: ErrorDetails, value: Any) -> list[str | int]:
-    """The keys and positions that lead to an error, without what pydantic adds: the tags of unions."""
+    """Return the keys and positions that lead to an error, without what pydantic adds: the tags of unions."""
     place: list[str | int] = []
     for index, part in enumerate(details["loc"]):
         if part == KEY:
@@ -144,7 +144,7 @@ def _place(details: ErrorDetails, value: Any) -> list[str | int]:
 
 
 def _position(place: Sequence[str | int], value: Any) -> tuple[int, ...]:
-    """Where a key stands in the file: its position among its neighbours, level by level.
+    """Return the position of a key in the file: its position among its neighbours, level by level.
 
     A missing key is the last of its level.
     """
@@ -157,7 +157,7 @@ def _position(place: Sequence[str | int], value: Any) -> tuple[int, ...]:
 
 
 def _keys(value: Any) -> list[str | int]:
-    """The keys of a mapping, the positions of a list; none of any other value."""
+    """Return the keys of a mapping, or the positions of a list; [] for any other value."""
     if isinstance(value, Mapping):
         return list(value)
     return list(range(len(value))) if isinstance(value, list | tuple) else []
@@ -172,10 +172,10 @@ def hint(value: Any, whole: bool, number: bool) -> str:
 
     `whole` and `number`: whether a whole number, or any number, was expected.
     """
-    found = re.fullmatch(r"([+-]?\d+)(?:\.(\d*))?[eE]([+-]?)(\d+)", str(value))
-    if found is None or not (whole or number):
+    parts = re.fullmatch(r"([+-]?\d+)(?:\.(\d*))?[eE]([+-]?)(\d+)", str(value))
+    if parts is None or not (whole or number):
         return ""
-    integer, fraction, sign, power = found.groups()
+    integer, fraction, sign, power = parts.groups()
     if not number:
         return f"; write {float(value):.0f}"
     return f"; write {integer}.{fraction or '0'}e{sign or '+'}{power}"

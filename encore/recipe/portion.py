@@ -1,4 +1,4 @@
-"""The part of an optimizer step's batch that falls to each of several processes."""
+"""The part of an optimizer step's batch for each of several processes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,20 +24,20 @@ class Portion:
 
 
 def divided(whole: Mapping[str, int], processes: int, most: int, exactly: bool) -> Portion:
-    """Return the portion of each process: of at most `most` rows, or of exactly so many.
+    """Return the portion of each process: of at most `most` rows, or of exactly `most`.
 
-    `whole`: the examples of an optimizer step, and of a rollout if there is one, over all processes, by the
-    key that says how many; both are whole micro-batches. Raises UserError if they do not divide.
+    `whole` has the examples of an optimizer step, and of a rollout if there is one, over all processes, by
+    the key that sets them; both are whole micro-batches. Raises UserError if they do not divide.
     """
     for key, size in whole.items():
         if size % processes:
             fits = max(n for n in range(1, processes) if not any(s % n for s in whole.values()))
             raise UserError(f"{key}: {size} does not divide among {processes} GPUs; nearest: {fits} GPUs")
-    own = gcd(*whole.values()) // processes
-    rows = max(n for n in range(1, min(most, own) + 1) if not own % n)
+    of_each = gcd(*whole.values()) // processes
+    rows = max(n for n in range(1, min(most, of_each) + 1) if not of_each % n)
     if exactly and rows != most:
         raise UserError(
-            f"args.per_device_train_batch_size: {most} does not divide {own}, a GPU's part of the batch, and "
-            f"loss_type bnpo depends on it; nearest: {rows}"
+            f"args.per_device_train_batch_size: {most} does not divide {of_each}, a GPU's part of the batch, "
+            f"and loss_type bnpo depends on it; nearest: {rows}"
         )
     return Portion(rows, next(iter(whole.values())) // processes // rows)

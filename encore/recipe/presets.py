@@ -1,7 +1,7 @@
-"""What recipes share: `use: NAME` in a mapping lays the preset of this name below the mapping's other keys.
+"""Presets, which recipes share: `use: NAME` in a mapping merges the preset below the mapping's other keys.
 
-recipes/presets/ has the presets: pins of data sets and models, templates, optimizers. A preset holds what no
-paper says; a value for which the paper is cited stays in the recipe.
+recipes/presets/ has the presets: pins of data sets and models, templates, optimizers. A preset holds values
+that no paper sets; a value for which the paper is cited stays in the recipe.
 """
 
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from encore.recipe.strict_yaml import Content
 USE = "use"
 FOLDER = Path("recipes/presets")
 
-Presets = Mapping[str, Content]  # name -> what it stands for
+Presets = Mapping[str, Content]  # name -> content
 
 
 def read(folder: Path = FOLDER) -> Presets:
-    """The presets of all files of a folder. A preset may use others, which use none themselves.
+    """Return the presets of all files of a folder. A preset may use others, which use none themselves.
 
-    Raises UserError at a file that is no mapping of mappings, and at a preset that another one lacks.
+    Raises UserError at a file that is not a mapping of mappings, and at a preset that does not exist.
     """
     written: dict[str, Content] = {}
     files: dict[str, Path] = {}
@@ -49,7 +49,7 @@ def read(folder: Path = FOLDER) -> Presets:
 
 
 def laid(content: Content, presets: Presets) -> Content:
-    """The content of a recipe's file with each `use` replaced by its presets.
+    """Return the content of a recipe's file with each `use` replaced by its presets.
 
     Raises UserError, a line for each preset that does not exist.
     """
@@ -65,11 +65,11 @@ def _laid(value: Any, presets: Presets, place: str, mistakes: Mistakes) -> Any:
     if not isinstance(value, dict):
         return value
     prefix = f"{place}." if place else ""
-    own = {
+    own_keys = {
         key: _laid(below, presets, f"{prefix}{key}", mistakes) for key, below in value.items() if key != USE
     }
     if USE not in value:
-        return own
+        return own_keys
     names = value[USE] if isinstance(value[USE], list) else [value[USE]]
     below: Content = {}
     for name in names:
@@ -77,13 +77,13 @@ def _laid(value: Any, presets: Presets, place: str, mistakes: Mistakes) -> Any:
             below = over(below, presets[name])
         else:
             mistakes.note(f'{prefix}{USE}: unknown preset "{name}"{nearest(name, list(presets))}')
-    return over(below, own)
+    return over(below, own_keys)
 
 
-def over(below: Content, own: Content) -> Content:
-    """`own` laid on a preset: mappings merge, everything else replaces, null takes a preset's key away."""
+def over(below: Content, keys: Content) -> Content:
+    """Return `keys` merged on top of a preset: mappings merge, all else replaces, null deletes a key."""
     merged = dict(below)
-    for key, value in own.items():
+    for key, value in keys.items():
         if value is None and key in below:
             del merged[key]
         elif isinstance(value, dict) and isinstance(below.get(key), dict):

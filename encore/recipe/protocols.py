@@ -1,10 +1,10 @@
-"""Published protocols of evaluation, by name: what an evaluation task does not say itself it takes from one.
+"""Published protocols of evaluation, by name: an evaluation task takes from one what it does not set itself.
 
     aime24: {task: …, template: …, items: 30, samples: 64, k: [1, 16, 64], protocol: deepseek_r1}
 
-protocols.yaml has the protocols, each with its source. A key of the task itself is stronger, whichever layer
-of the recipe it stands in, and is told in the report (`departures`). What a job is given are the resolved
-keys: a protocol by its name and the same numbers written out are one evaluation.
+protocols.yaml has the protocols, each with its source. A key of the task itself is stronger, in whichever
+layer of the recipe it is, and the report shows it (`departures`). A job gets the resolved keys: a protocol by
+its name and the same numbers written out are one evaluation.
 """
 
 from collections.abc import Mapping
@@ -17,34 +17,37 @@ import yaml
 from encore.errors import known
 
 KEY = "protocol"
-PROMPTS = ("chat", "lm_eval")  # with these a task has its prompt already
+PROMPTS = ("chat", "lm_eval")  # keys of a task that has its prompt already
 
 
 @cache
 def protocols() -> dict[str, dict[str, Any]]:
-    """Name -> {"source": where it is published, "settings": keys of an evaluation task}."""
+    """Return name -> {"source": where it is published, "settings": keys of an evaluation task}."""
     text = Path(__file__).with_name("protocols.yaml").read_text(encoding="utf-8")
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def check(name: str | None) -> None:
-    """Raise UserError for the name of no protocol."""
+    """Raise UserError if there is no protocol of this name."""
     if name is not None:
         known(KEY, [name], list(protocols()), KEY)
 
 
 def completed(task: Mapping[str, Any]) -> dict[str, Any]:
-    """The task with what its protocol says below its own keys; as it is where `check` would refuse it."""
+    """Return the task with the settings of its protocol below its own keys.
+
+    The task is unchanged if `check` refuses it.
+    """
     return _settings(task) | dict(task)
 
 
 def departures(task: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Key -> (the protocol's value, the task's own), of a completed task."""
+    """Return key -> (the protocol's value, the task's own), of a completed task."""
     return {key: (theirs, task[key]) for key, theirs in _settings(task).items() if task[key] != theirs}
 
 
 def _settings(task: Mapping[str, Any]) -> dict[str, Any]:
-    """What the task's protocol says of it: no template where it has a prompt of another kind."""
+    """Return the settings of the task's protocol, without a template if it has a prompt of another kind."""
     if KEY not in task:
         return {}
     settings = protocols().get(task[KEY], {}).get("settings", {})

@@ -17,7 +17,7 @@ from encore.recipe.layers import Layers
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe; what follows from its layers is computed once."""
+    """A recipe; values that follow from its layers are computed once."""
 
     name: str
     layers: Layers
@@ -30,7 +30,7 @@ class Recipe:
 
     @cached_property
     def document(self) -> Document:
-        """The document of the recipe: all but what its stages and evaluations come to."""
+        """The document of the recipe: all but its merged stages and evaluations."""
         return document.read(self.layers.content, Document)
 
     @property
@@ -46,7 +46,7 @@ class Recipe:
             raise UserError(f'{where}: recipe {self.name} has no scale "{scale}"{hint}')
 
     def claims(self, scale: str) -> tuple[Claim, ...]:
-        """Return the claims that there are at a scale; without any a recipe has its usual number of seeds."""
+        """Return the claims at a scale; without any a recipe has its usual number of seeds."""
         return tuple(claim for claim in self.document.claims.values() if claim.is_at(scale))
 
     def arms(self, scale: str) -> list[str]:
@@ -82,7 +82,7 @@ class Recipe:
         return list(self.evals(scale, arm).checkpoints)
 
     def within(self, scale: str, arm: str) -> dict[str, tuple[str, int]]:
-        """Return name -> checkpoint and step: what is measured within stages that have `evaluate_every`.
+        """Return name -> checkpoint and step: the models measured within stages that have `evaluate_every`.
 
         `after_step40` is the model of checkpoint `after`, a stage's product, as it was after 40 steps.
         """
@@ -96,17 +96,17 @@ class Recipe:
         return measured
 
     def evaluations(self, scale: str, arm: str) -> list[str]:
-        """Return the names of all that the arm has evaluated: checkpoints, and models within stages."""
+        """Return the names of all that the arm evaluates: checkpoints, and models within stages."""
         return [*self.checkpoints(scale, arm), *self.within(scale, arm)]
 
     def sensitivity(self, scale: str, arm: str) -> list[str]:
-        """Return the names of the evaluations of `evals.sensitivity`, which are of the first arm alone."""
+        """Return the names of the evaluations of `evals.sensitivity`, which only the first arm has."""
         is_first = arm == self.arms(scale)[0]
         return self.evals(scale, arm).sensitivity_evaluations if is_first else []
 
     @property
     def first_seed(self) -> int:
-        """The first of the seeds that are judged."""
+        """The first judged seed."""
         return self.document.first_seed
 
     @property
@@ -119,8 +119,8 @@ class Recipe:
     ) -> tuple[list[str], list[int]]:
         """Return arms and seeds of a report: all, or for `quickstart` those that the recipe names.
 
-        `seeds`: how many; None: as many as the recipe says. They count from the recipe's `first_seed`. Or
-        which they are. `chosen`: the arms in place of all.
+        `seeds` is their number, counted from the recipe's `first_seed`, or a list of seeds; None: as many as
+        the recipe says. `chosen` are the arms, if not all.
         """
         arms, first = [arm for arm in self.arms(scale) if not chosen or arm in chosen], self.first_seed
         count = self._seeds(scale)
@@ -133,7 +133,7 @@ class Recipe:
         return arms, list(range(first, first + (seeds or count)))
 
     def _seeds(self, scale: str) -> int:
-        """How many seeds the scale has: by itself, by the scale that it is like, or by the recipe."""
+        """Return the number of seeds of the scale: its own, that of the scale it is like, or the recipe's."""
         at = self.document.scales[scale]
         like = self.document.scales[at.like].seeds if at.like else None
         return at.seeds or like or self.document.seeds

@@ -1,6 +1,6 @@
-"""Writes what a recipe may say: docs/reference.md and, for editors, recipes/recipe.schema.json.
+"""The reference of a recipe's keys: docs/reference.md and, for editors, recipes/recipe.schema.json.
 
-Both are made of the models. `python -m encore.recipe.reference` writes both anew, and a test compares them.
+Both are made from the models. `python -m encore.recipe.reference` writes both anew, and a test compares them.
 The meaning of a key is the comment at its field.
 """
 
@@ -32,7 +32,7 @@ LIMITS |= {"maximum": "at most", "exclusiveMaximum": "less than"}
 
 
 def page() -> str:
-    """The content of docs/reference.md."""
+    """Return the content of docs/reference.md."""
     parts: dict[str, type[Model]] = {}
     sections = [HEAD, f"## A recipe\n\n{_described(Document, parts)}"]
     sections.append(f"## The file of a scale\n\n{_described(ScaleFile, parts)}")
@@ -47,14 +47,14 @@ def page() -> str:
 
 
 def editors_schema() -> str:
-    """The content of recipes/recipe.schema.json, which is of recipe.yaml and of the file of one scale."""
+    """Return the content of recipes/recipe.schema.json, for recipe.yaml and for the file of one scale."""
     definitions: dict[str, Any] = {}
     models: tuple[type[Model], ...] = (*KINDS.values(), Evals, Document, ScaleFile)
     for model in models:
         of_model = model.model_json_schema()
         parts = {**of_model.pop("$defs", {}), model.__name__: of_model}
         for part in parts.values() if issubclass(model, Stage | Evals) else ():
-            part.pop("required", None)  # a scale or an arm may say it
+            part.pop("required", None)  # a scale or an arm may set it
         definitions |= parts
     branches = [
         {
@@ -63,7 +63,7 @@ def editors_schema() -> str:
         }
         for run, kind in KINDS.items()
     ]
-    for name in ("checkpoints", "tasks"):  # null: a layer takes it away
+    for name in ("checkpoints", "tasks"):  # null: a layer deletes it
         entries = definitions["Evals"]["properties"][name]
         entries["additionalProperties"] = {"anyOf": [entries["additionalProperties"], {"type": "null"}]}
     stages = definitions["Document"]["properties"]["stages"]
@@ -79,14 +79,14 @@ def editors_schema() -> str:
 
 
 def _lines(whole: dict[str, Any]) -> str:
-    """A JSON schema with a line for each definition."""
+    """Return a JSON schema as text, with a line for each definition."""
     definitions = whole.pop("$defs").items()
     lines = ",\n".join(f'  "{name}": {json.dumps(content)}' for name, content in definitions)
     return f'{json.dumps(whole)[:-1]},\n"$defs": {{\n{lines}\n}}}}\n'
 
 
 def _with_presets(rules: Any) -> Any:
-    """A JSON schema in which each mapping of known keys may name presets, which have what it lacks."""
+    """Return a JSON schema in which each mapping of known keys may name presets, which have what it lacks."""
     if isinstance(rules, list):
         return [_with_presets(each) for each in rules]
     if not isinstance(rules, dict):
@@ -98,9 +98,9 @@ def _with_presets(rules: Any) -> Any:
 
 
 def _edited(rules: Any) -> Any:
-    """A JSON schema without the titles that pydantic makes of names; where evals stand, with their keys.
+    """Return a JSON schema without the titles that pydantic makes of names; evals have their keys.
 
-    A part may be of several kinds as long as no key tells them apart, so that oneOf is anyOf.
+    A part may be of several kinds if no key tells them apart, so oneOf becomes anyOf.
     """
     if isinstance(rules, list):
         return [_edited(each) for each in rules]
@@ -121,9 +121,9 @@ def write() -> None:
 
 
 def _described(model: type[Model], parts: dict[str, type[Model]]) -> str:
-    """What a model is, and a table of its keys; the models that they hold are added to `parts`.
+    """Return the description of a model, and a table of its keys; add the models that they hold to `parts`.
 
-    Of arguments those of a class above are described there.
+    Arguments that a base class has are described there.
     """
     above = model.__mro__[1]
     names = [name for name in model.model_fields if name != "run"]
@@ -152,7 +152,7 @@ def _default(value: Any) -> str:
 
 
 def _value(rules: dict[str, Any]) -> str:
-    """What a value may be, in words, of its JSON schema."""
+    """Return in words what a value may be, from its JSON schema."""
     if comment := rules.get("$comment"):
         return "[`evals`](#evals)" if comment == "evals" else str(comment)
     if "$ref" in rules:
@@ -179,7 +179,7 @@ def _value(rules: dict[str, Any]) -> str:
 
 
 def _models(annotation: Any) -> Iterator[type[Model]]:
-    """The models that an annotation names, at any depth."""
+    """Yield the models that an annotation names, at any depth."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
         yield annotation
     for inner in (*getattr(annotation, "__args__", ()), *getattr(annotation, "__metadata__", ())):
@@ -187,7 +187,7 @@ def _models(annotation: Any) -> Iterator[type[Model]]:
 
 
 def _comments(model: type) -> dict[str, str]:
-    """Field -> the comment behind it, or on the lines above it."""
+    """Return field -> the comment behind it, or on the lines above it."""
     if not issubclass(model, Model):
         return {}
     lines = inspect.getsource(model).splitlines()

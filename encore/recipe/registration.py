@@ -87,7 +87,7 @@ def claim(stated: Claim) -> RegisteredClaim:
 
 
 def of(graph: Graph, recipe: Recipe, scale: str, gates: Mapping[str, RegisteredGate]) -> Registration:
-    """Return the registration of a recipe as it is now, with the values that its gates have measured."""
+    """Return the registration of the present recipe, with the values that its gates have measured."""
     claims = recipe.claims(scale)
     compared = {arm for stated in claims for arm in recipe.document.arms_of(stated)}
     return Registration(
@@ -117,7 +117,7 @@ def path(files: Files) -> Path:
 
 
 def parse(text: str, place: str) -> dict[str, Registration]:
-    """Return scale -> registration, of the text of a file. Raises UserError with the place of a mistake."""
+    """Return scale -> registration from the text of a file. Raises UserError with the place of a mistake."""
     content = strict_yaml.parse(text, place)
     if not isinstance(content, dict):
         raise UserError(f"{place}: expected a mapping of scales; write it anew by encore register")

@@ -10,7 +10,7 @@ from encore.worlds.protocol import World
 TESTS = "tests"  # the verifier of programs
 OVERLONG = "soft_overlong"
 OF_WORLDS = ("lenient", "brief_if_right")
-# what encore/rewards/rules.py has for every task
+# rewards of encore/rewards/rules.py for every task
 COMMON = ("accuracy", "format", "random", "reasoning_style", "brief", "english", OVERLONG)
 
 

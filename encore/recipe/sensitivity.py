@@ -10,10 +10,11 @@
         temperatures: [1.0, 0.6, 0.0]
         backends: [lean, hf]
 
-The recipe's first arm is measured so with its first seed, before and after training: at its first and its
-last checkpoint. There is one evaluation for each of both and each backend, `before_sensitivity_lean`, whose
-tasks are the other choices. Of a choice without its key the task's own stands alone. The first of each choice
-is what the report compares the others with, so the recipe's own protocol comes first.
+The recipe's first arm is measured in all these ways with its first seed, before and after training: at its
+first and its last checkpoint. There is an evaluation for each of these checkpoints and each backend,
+`before_sensitivity_lean`, whose tasks are the other choices. If a choice has no key, the task's own value is
+the only one. The report compares the first of each choice with the others, so the recipe's own protocol comes
+first.
 """
 
 from collections import Counter
@@ -29,14 +30,14 @@ from encore.recipe.form import Chat, Form, placed
 from encore.recipe.machine import Backend
 from encore.worlds.text import prompt
 
-MARK = "_sensitivity_"  # between checkpoint and backend in the name of an evaluation
+MARK = "_sensitivity_"  # separates checkpoint and backend in the name of an evaluation
 OWN = "own"  # the task's own template or wording
 
 Texts = Annotated[dict[Name, str], Field(min_length=1)]
 
 
 class Protocol(NamedTuple):
-    """One way to measure a model."""
+    """A way to measure a model."""
 
     template: str
     wording: str
@@ -45,12 +46,15 @@ class Protocol(NamedTuple):
 
     @property
     def task(self) -> str:
-        """The name of the task by the protocol, among those of an evaluation, which are of one backend."""
+        """The name of the task by this protocol, among the tasks of an evaluation, which has one backend."""
         return f"{self.template}+{self.wording}+t{self.temperature:g}"
 
 
 class Sensitivity(Model):
-    """Choices whose every combination is a protocol; the first of each is compared with."""
+    """Choices whose every combination is a protocol.
+
+    The others are compared with the first of each choice.
+    """
 
     task: str  # of tasks
     items: Positive | None = None  # default: the task's
@@ -61,21 +65,21 @@ class Sensitivity(Model):
     backends: Some[Backend] = ()
 
     def protocols(self, temperature: float, backend: Backend) -> list[Protocol]:
-        """Return every combination; `temperature` and `backend`: those of the task itself."""
+        """Return every combination; `temperature` and `backend` are those of the task itself."""
         return [Protocol(*choices) for choices in product(*self._choices(temperature, backend))]
 
-    def form(self, protocol: Protocol, own: Form) -> Form:
-        """Return the chosen template, or the task's `own` form, with the question in the chosen wording."""
+    def form(self, protocol: Protocol, task_form: Form) -> Form:
+        """Return the chosen template, or the task's form, with the question in the chosen wording."""
         wording = self.wordings.get(protocol.wording, "{question}")
         if self.templates:
             return Form(prompt(self.templates[protocol.template], wording))
-        if own.chat is None:
-            return Form(prompt(own.template, wording))
-        user = prompt(own.chat.user or "{question}", wording)
-        return replace(own, chat=Chat(**own.chat.model_dump(exclude_unset=True) | {"user": user}))
+        if task_form.chat is None:
+            return Form(prompt(task_form.template, wording))
+        user = prompt(task_form.chat.user or "{question}", wording)
+        return replace(task_form, chat=Chat(**task_form.chat.model_dump(exclude_unset=True) | {"user": user}))
 
     def mistakes(self, temperature: float, backend: Backend) -> Iterator[Mistake]:
-        """Yield texts without a place for the question, choices that stand twice, and none to compare."""
+        """Yield texts without a place for the question, choices that occur twice, or nothing to compare."""
         for key, texts in (("templates", self.templates), ("wordings", self.wordings)):
             for name, text in texts.items():
                 yield from placed(f"{key}.{name}", text)
@@ -90,7 +94,7 @@ class Sensitivity(Model):
     def _choices(
         self, temperature: float, backend: Backend
     ) -> tuple[Sequence[str], Sequence[str], Sequence[float], Sequence[str]]:
-        """Return what there is to choose of each field of a protocol."""
+        """Return the choices for each field of a protocol."""
         texts = ([*self.templates] or [OWN], [*self.wordings] or [OWN])
         return (*texts, self.temperatures or (temperature,), self.backends or (backend,))
 
@@ -101,6 +105,6 @@ def evaluation_name(checkpoint: str, backend: str) -> str:
 
 
 def parts(name: str) -> tuple[str, str]:
-    """Return checkpoint and backend of an evaluation; no backend where it is none of `sensitivity`."""
+    """Return checkpoint and backend of an evaluation; no backend if `sensitivity` did not make it."""
     checkpoint, _, backend = name.partition(MARK)
     return checkpoint, backend

@@ -1,6 +1,6 @@
-"""The shape of a model built from scratch: a recipe's keys, and what they are called in Qwen3Config.
+"""The shape of a model built from scratch: a recipe's keys, and their names in Qwen3Config.
 
-Imports no torch, because recipes are checked without it.
+The module imports no torch, because recipes are checked without it.
 """
 
 from collections.abc import Iterator
@@ -8,16 +8,16 @@ from typing import Any
 
 from encore.recipe.base import Mistake, Model, Positive
 
-# the recipe's key -> Qwen3Config's, where they differ
+# the recipe's key -> Qwen3Config's, if they differ
 NAMES = {"layers": "num_hidden_layers", "heads": "num_attention_heads", "kv_heads": "num_key_value_heads"}
-# of a mixture of experts: the keys that go together, and Qwen3MoeConfig's
+# keys of a mixture of experts, which go together, and Qwen3MoeConfig's
 EXPERTS = {"experts": "num_experts", "visited": "num_experts_per_tok", "expert_size": "moe_intermediate_size"}
-Options = dict[str, Any]  # of a configuration of transformers
-HEAD_DIMS = (32, 64, 128)  # what vLLM's attention kernels serve
+Options = dict[str, Any]  # options of a configuration of transformers
+HEAD_DIMS = (32, 64, 128)  # the sizes that vLLM's attention kernels support
 
 
 class Shape(Model):
-    """The shape of a Qwen3 model; the rest is transformers' default."""
+    """The shape of a Qwen3 model; everything else is transformers' default."""
 
     hidden_size: Positive
     layers: Positive
@@ -41,7 +41,7 @@ class Shape(Model):
         return any(getattr(self, key) is not None for key in EXPERTS)
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield the first of the numbers of heads and experts that do not go together."""
+        """Yield the first mistake: numbers of heads and experts that do not go together."""
         options = self.options()
         heads, kv_heads = options["num_attention_heads"], options["num_key_value_heads"]
         missing = [key for key in EXPERTS if self.is_sparse and getattr(self, key) is None]
@@ -55,7 +55,7 @@ class Shape(Model):
             yield "kv_heads", f"{kv_heads} does not divide heads = {heads}"
 
     def options(self) -> Options:
-        """Return the options of Qwen3Config, or of a mixture of experts those of Qwen3MoeConfig."""
+        """Return the options of Qwen3Config, or of Qwen3MoeConfig for a mixture of experts."""
         heads = self.heads or max(1, self.hidden_size // self.head_dim)
         derived = {"heads": heads, "kv_heads": heads, "intermediate_size": 4 * self.hidden_size}
         values = derived | self.model_dump(exclude_none=True)

@@ -1,4 +1,4 @@
-"""The stages and problems that the seeds of a published record share, which its recipe may pin no longer."""
+"""The stages and problems that the seeds of a published record share, which its recipe may no longer pin."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,4 +9,4 @@ class Shared:
     """The stages that all seeds of a record share, and whether they share held-out problems."""
 
     stages: Mapping[tuple[str, str], int]  # (recipe, stage) -> the seed that trained it
-    problems: bool  # every seed was asked the same problems of a world
+    problems: bool  # whether every seed was asked the same problems of a world

@@ -1,8 +1,8 @@
-"""Reads YAML that is nothing but mappings, lists, texts, numbers, true, false and null.
+"""A reader of YAML that is nothing but mappings, lists, texts, numbers, true, false and null.
 
-What YAML permits beyond these values, and no reader expects, is refused: a key twice or not text, an infinite
-number, a date, a tag. Not ruamel.yaml: it refuses a key twice, not the rest, and reads in Python, where all
-recipes are read at each start.
+YAML permits more, which no reader expects and this one refuses: a key that occurs twice or is not text, an
+infinite number, a date, a tag. ruamel.yaml refuses a key that occurs twice, but not the rest, and its reader
+in Python would be slow, as all recipes are read at each start.
 """
 
 import sys
@@ -27,7 +27,7 @@ Place = tuple[str | int, ...]  # keys and positions that lead to a value
 
 
 def read(path: Path) -> Any:
-    """The content of a file. Raises UserError, one line that begins with the path."""
+    """Return the content of a file. Raises UserError, one line that begins with the path."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -38,7 +38,7 @@ def read(path: Path) -> Any:
 
 
 def parse(text: str, path: str) -> Any:
-    """The content of a text. Raises UserError, one line that begins with the path that it stands at."""
+    """Return the content of a text. Raises UserError, one line that begins with `path`, the text's place."""
     try:
         loader = Loader(text)
         try:
@@ -62,7 +62,7 @@ class _Content:
         self.count = 0
 
     def value(self, node: yaml.Node, place: Place) -> Any:
-        """The value of a node. Raises UserError with the node's line and place."""
+        """Return the value of a node. Raises UserError with the node's line and place."""
         self.count += 1
         if len(place) > DEEPEST:
             raise _mistake(node, place[:1], f"lists and mappings lie in each other more than {DEEPEST} deep")
@@ -88,7 +88,7 @@ class _Content:
         return values
 
     def key(self, node: yaml.Node, place: Place) -> str:
-        """The text of a key: a whole number, such as a step, is text as it is written."""
+        """Return the text of a key; a whole number, such as a step, becomes text."""
         if not isinstance(node, yaml.ScalarNode):
             raise _mistake(node, place, "expected text as a key, got a list or mapping")
         name = self.scalar(node, (*place, node.value))

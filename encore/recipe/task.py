@@ -18,7 +18,7 @@ from encore.worlds import World
 FORMATS = (".jsonl", ".parquet")
 SLICE = re.compile(r"([^\[\]+]+)\[(-?\d*):(-?\d*)\]")  # split[from:to] in rows; not one in percent
 OF_HUB = ("hub", "revision", "subset", "split")
-# key of a question's answer -> the verifiers that read it, beside those of one's own
+# key of a question's answer -> the verifiers that read it, beside users' verifiers
 OF_VERIFIER = {"answer": ("math", "tests"), "numbers": ("countdown",), "target": ("countdown",)}
 
 
@@ -27,16 +27,16 @@ class Task(Model):
 
     @property
     def is_verified(self) -> bool:
-        """Whether right answers can be told from wrong ones."""
+        """Whether right answers can be distinguished from wrong ones."""
         return False
 
     @property
     def verifies(self) -> str:
-        """The name of the verifier of a data set, math where it names none."""
+        """The name of the verifier of a data set, math if it names none."""
         return "math"
 
     def make_world(self) -> World | None:
-        """Return the world, or None of a data set. Raises UserError for a dial that the world has not."""
+        """Return the world; None for a data set. Raises UserError for a dial that the world lacks."""
         return None
 
     def mistakes(self) -> Iterator[Mistake]:
@@ -57,11 +57,11 @@ class WorldTask(Task):
         return True
 
     def make_world(self) -> World:
-        """Return the world with these dials. Raises UserError for a dial that the world has not."""
+        """Return the world with these dials. Raises UserError for a dial that the world lacks."""
         return worlds.make(self.model_dump())
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Raise UserError at the first dial that the world has not, or that is beyond its limits."""
+        """Raise UserError at the first dial that the world lacks, or that is beyond its limits."""
         self.make_world()
         yield from ()
 
@@ -69,8 +69,8 @@ class WorldTask(Task):
 class GymTask(WorldTask):
     """A task of the library reasoning-gym by its name, such as chain_sum; the library's scorer verifies.
 
-    The other keys are fields of the task's configuration in the library. Their mistakes are told when a run
-    that draws from the task is planned, because not everybody who reads a recipe has the library.
+    The other keys are fields of the task's configuration in the library. Their mistakes are reported when a
+    run that draws from the task is planned, because not everybody who reads a recipe has the library.
     """
 
     reasoning_gym: str
@@ -78,7 +78,7 @@ class GymTask(WorldTask):
 
 
 class DataSet(Task):
-    """Rows of a data set of the Hub, at a commit, or of a file of one's own.
+    """Rows of a data set of the Hub, at a commit, or of a user's file.
 
     The other keys name columns, as encore/data/columns.py reads them.
     """
@@ -103,7 +103,7 @@ class DataSet(Task):
                 yield InitErrorDetails(type="missing", loc=(key,), input=value)
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield a file that is not there or of no format, and keys of the Hub beside it."""
+        """Yield a file that does not exist or has no known format, and keys of the Hub beside it."""
         if self.sha256 is not None:
             yield "sha256", "a job is given it; remove it"
         if self.file is None:
@@ -123,7 +123,7 @@ class Questions(DataSet):
 
     question: str
     answer: str | None = None
-    # tests: unit tests, run in the sandbox: encore/rewards/unit_tests.py. Of one's own:
+    # tests: unit tests, run in the sandbox: encore/rewards/unit_tests.py. A user's verifier:
     # my_module:function(question, answer, completion) -> bool
     verifier: (
         Annotated[
@@ -144,7 +144,7 @@ class Questions(DataSet):
 
     @property
     def verifies(self) -> str:
-        """The name of the verifier, math where there is none."""
+        """The name of the verifier, math if none is named."""
         return self.verifier or "math"
 
     def lacking(self) -> Iterator[Mistake]:
@@ -155,7 +155,7 @@ class Questions(DataSet):
                 yield key, "missing"
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield also a verifier that is not there, and columns that it does not read."""
+        """Yield also a verifier that does not exist, and columns that it does not read."""
         yield from super().mistakes()
         is_own = own_code.is_own(self.verifier)
         if self.verifier is not None and is_own:
@@ -184,7 +184,7 @@ class Comparisons(DataSet):
     rank: str | None = None  # 1 is the best
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield also the columns that are missing of pairs or of rankings, or are of the other."""
+        """Yield also columns that pairs or rankings lack, and columns of the other kind."""
         yield from super().mistakes()
         pair, ranking = ("chosen", "rejected"), ("responses", "text", "rank")
         is_pair = any(getattr(self, key) is not None for key in pair)
@@ -222,7 +222,7 @@ QuestionTask = Annotated[AWorld | AGym | Annotated[Questions, Tag("a data set")]
 
 
 def refusing(kind: str, words: str) -> BeforeValidator:
-    """A validator that refuses a task of this kind by these words."""
+    """Return a validator that refuses a task of this kind by these words."""
 
     def check(value: Any) -> Any:
         if _kind(value) == kind:
@@ -242,7 +242,7 @@ DemonstrationTask = Annotated[
 
 
 def own_mistakes(key: str, name: str) -> Iterator[Mistake]:
-    """Yield that there is no function or class of one's own by this name."""
+    """Yield a mistake if there is no user's function or class of this name."""
     try:
         own_code.check(name)
     except UserError as error:
@@ -257,12 +257,15 @@ class Asked(Formed):
 
     @property
     def questions(self) -> QuestionTask:
-        """The task, which is there once all layers are laid on each other."""
+        """The task, which is there once all layers are merged."""
         assert self.task is not None
         return self.task
 
     def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
-        """Yield the mistakes within task and form; `needs_answers`: of a data set, with a verifier."""
+        """Yield the mistakes within task and form.
+
+        `needs_answers`: a data set needs answers, with a verifier.
+        """
         if needs_answers and isinstance(self.task, Questions):
             yield from below("task", self.task.lacking())
         if self.task is not None:
@@ -279,7 +282,7 @@ class Rewarded(Asked):
     rewards: dict[str, float] | None = None
 
     def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
-        """Yield also rewards that the task has not."""
+        """Yield also rewards that the task lacks."""
         mistakes = [*super().asked_mistakes(needs_answers)]
         yield from mistakes
         if mistakes or self.task is None or self.rewards is None:

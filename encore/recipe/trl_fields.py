@@ -27,9 +27,9 @@ class Field:
 
 @cache
 def fields(config: str) -> dict[str, Field]:
-    """Name -> `Field` of the dataclass `package.module.Class`, its bases' fields included.
+    """Return name -> `Field` of the dataclass `package.module.Class`, its bases' fields included.
 
-    Raises ImportError if the package is not installed or the class is not there.
+    Raises ImportError if the package is not installed or the class does not exist.
     """
     module, _, name = HOMES.get(config, config).rpartition(".")
     tree = ast.parse(_source(module).read_text(encoding="utf-8"))
@@ -51,9 +51,9 @@ def fields(config: str) -> dict[str, Field]:
 
 
 def mistake(field: Field, value: Any) -> str | None:
-    """What is wrong with the type of a field's value; None if it is right.
+    """Return what is wrong with the type of a field's value; None if it is right.
 
-    A mapping is no text, as on TRL's command line: nothing would check it.
+    A mapping does not count as text, though it does on TRL's command line: nothing would check it.
     """
     types = field.types - ({"string"} if "object" in field.types else set())
     if not types or any(_is(value, name) for name in types):
@@ -63,7 +63,7 @@ def mistake(field: Field, value: Any) -> str | None:
 
 
 def _is(value: Any, name: str) -> bool:
-    """Whether a value is of a JSON type; 16.0 is no whole number here, as in Python."""
+    """Return whether a value has a JSON type; 16.0 is not a whole number here, as in Python."""
     if value is None or isinstance(value, bool):
         return name == ("null" if value is None else "boolean")
     classes: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "string": (str,)}
@@ -73,7 +73,10 @@ def _is(value: Any, name: str) -> bool:
 
 @cache
 def enumeration(enum: str) -> list[str]:
-    """The values of the enumeration `package.module.Class` of texts. Raises ImportError as `fields` does."""
+    """Return the values of the enumeration `package.module.Class` of texts.
+
+    Raises ImportError as `fields` does.
+    """
     module, _, name = enum.rpartition(".")
     tree = ast.parse(_source(module).read_text(encoding="utf-8"))
     values = [node.value for node in _class(tree, module, name).body if isinstance(node, ast.Assign)]
@@ -88,7 +91,7 @@ def _class(tree: ast.Module, module: str, name: str) -> ast.ClassDef:
 
 
 def _source(module: str) -> Path:
-    """The file of `module`, below its top package: to look up that one alone imports nothing."""
+    """Return the file of `module` below its top package, without importing more than that package."""
     top, *rest = module.split(".")
     spec = find_spec(top)
     if spec is None or not spec.submodule_search_locations:
@@ -102,7 +105,7 @@ def _absolute(module: str, node: ast.ImportFrom) -> str:
 
 
 def _is_argument(node: ast.AnnAssign) -> bool:
-    """Whether `__init__` takes the field: not a ClassVar, not `field(init=False)`."""
+    """Return whether `__init__` takes the field: not a ClassVar, not `field(init=False)`."""
     keywords = node.value.keywords if isinstance(node.value, ast.Call) else []
     return "ClassVar" not in ast.unparse(node.annotation) and not any(
         k.arg == "init" and isinstance(k.value, ast.Constant) and k.value.value is False for k in keywords
@@ -118,7 +121,7 @@ def _default(value: ast.expr | None) -> str:
 
 
 def _types(annotation: ast.expr) -> set[str]:
-    """JSON-schema types an annotation admits: `float | None` -> {number, null}; an enum is text."""
+    """Return the JSON-schema types of an annotation: `float | None` -> {number, null}; an enum is text."""
     match annotation:
         case ast.BinOp(op=ast.BitOr()):
             return _types(annotation.left) | _types(annotation.right)

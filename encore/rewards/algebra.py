@@ -1,9 +1,10 @@
-r"""Whether two expressions are equal by computer algebra, in a process of its own with limits.
+r"""Equality of two expressions by computer algebra, in a separate process with limits.
 
 An answer written by a model can make a computer algebra system work forever (`9^{9^{9^9}}`), in C code that
-no signal handler interrupts. So a worker does the algebra, with limits of its memory and of its CPU time. The
-limit is not of the clock, by which pebble's pools would stop it: a busy machine changes no verdict. A server
-has loaded what workers need, which takes 2 s, and forks another worker where one has died over a pair.
+no signal handler interrupts. So a worker process does the algebra, with limits of its memory and of its CPU
+time. A limit of wall time, as in pebble's pools, would make verdicts depend on how busy the machine is. A
+server process has loaded what workers need, which takes 2 s, and forks another worker when one has died over
+a pair.
 """
 
 import atexit
@@ -19,21 +20,22 @@ from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 MEMORY = 4 << 30  # bytes of address space of a worker
-REMEMBERED = 4096  # pairs
-# of two expressions; unread: one could not be read; unfinished: not compared within the limits
+REMEMBERED = 4096  # number of pairs
+# verdict on two expressions; unread: one of them could not be read; unfinished: not compared within the
+# limits
 Outcome = Literal["equal", "different", "unread", "unfinished"]
 
 
 class Reply(NamedTuple):
     outcome: Outcome
-    seconds: float  # of CPU that it took; the limit, where it was not finished
+    seconds: float  # seconds of CPU time; the limit, if the comparison was not finished
 
 
 class Algebra:
-    """`algebra(one, other, seconds)`: the reply for two expressions, within so much CPU time. Never raises.
+    """A comparer: `algebra(first, other, seconds)` replies for two expressions, within this CPU time.
 
-    The server starts with the first pair and ends with this process. The last REMEMBERED pairs are not
-    compared again, unless one was not finished and now has more time.
+    It never raises. The server starts with the first pair and ends with this process. The last REMEMBERED
+    pairs are not compared again, unless a comparison was not finished and now has more time.
     """
 
     def __init__(self) -> None:
@@ -41,20 +43,20 @@ class Algebra:
         self.replies: dict[tuple[str, str], Reply] = {}
         atexit.register(self.close)
 
-    def __call__(self, one: str, other: str, seconds: float) -> Reply:
-        reply = self.replies.get((one, other))
+    def __call__(self, first: str, other: str, seconds: float) -> Reply:
+        reply = self.replies.get((first, other))
         if reply and (reply.outcome != "unfinished" or reply.seconds >= seconds):
             return Reply(reply.outcome, 0.0)
-        line = self._exchange(json.dumps([one, other, seconds]))
-        if not line:  # the server died, of something else than the pair
+        line = self._exchange(json.dumps([first, other, seconds]))
+        if not line:  # the server died, but not from this pair
             return Reply("unfinished", seconds)
         reply = Reply(*json.loads(line))
         if reply.outcome == "unfinished":
             reply = reply._replace(seconds=seconds)
-        self.replies.pop((one, other), None)
+        self.replies.pop((first, other), None)
         if len(self.replies) >= REMEMBERED:
             del self.replies[next(iter(self.replies))]
-        self.replies[one, other] = reply
+        self.replies[first, other] = reply
         return reply
 
     def close(self) -> None:
@@ -66,9 +68,9 @@ class Algebra:
             self.server = None
 
     def _exchange(self, request: str) -> bytes:
-        """The server's next line; empty, and the server gone, if it has died."""
+        """Return the server's next line; b"" if the server has died, which is then cleared away."""
         if self.server is not None and self.server.poll() is not None:
-            self.close()  # it died between two pairs
+            self.close()  # the server died between two pairs
         if self.server is None:
             self.server = subprocess.Popen(
                 [sys.executable, "-m", "encore.rewards.algebra"],
@@ -90,12 +92,12 @@ class Algebra:
 
 
 def _serve() -> None:
-    """The server: a worker after another, until one has come to the end of stdin."""
+    """Run the server: start one worker after another, until one has come to the end of stdin."""
     # only the server needs computer algebra, which takes seconds to import
     import math_verify  # noqa: F401
 
     logging.disable(logging.CRITICAL)  # math-verify logs each answer it cannot read
-    _same(_read("\\frac{1}{2}"), _read("0.5"))  # what is loaded at the first use must not count
+    _same(_read("\\frac{1}{2}"), _read("0.5"))  # so that loading does not count for the first pair
     while True:
         worker = os.fork()
         if not worker:
@@ -106,14 +108,14 @@ def _serve() -> None:
 
 
 def _work() -> None:
-    """The worker: for each line `[one, other, seconds]` on stdin a reply on stdout; then it exits."""
+    """Run a worker: for each line `[first, other, seconds]` on stdin print a reply; then exit."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for line in sys.stdin:
-        one, other, seconds = json.loads(line)
+        first, other, seconds = json.loads(line)
         start = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, seconds)  # kills this process
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # kills this process when the time is up
         try:
-            outcome = _compare(one, other)
+            outcome = _compare(first, other)
         except MemoryError:
             os._exit(1)
         except Exception:
@@ -123,35 +125,37 @@ def _work() -> None:
     os._exit(0)
 
 
-def _compare(one: str, other: str) -> Outcome:
-    first, second = _read(one), _read(other)
+def _compare(left: str, other: str) -> Outcome:
+    first, second = _read(left), _read(other)
     if first is None or second is None:
         return "unread"
     return "equal" if _same(first, second) else "different"
 
 
 def _read(text: str) -> Any:
-    """What math-verify reads; None of what it cannot. As LaTeX only: its reader of plain expressions
-    evaluates Python."""
+    """Return the expression that math-verify reads, or None.
+
+    It reads LaTeX only, because math-verify's reader of plain expressions evaluates Python.
+    """
     # only the server and its workers need it
     from math_verify import LatexExtractionConfig, parse
 
-    found = parse(f"\\boxed{{{text}}}", [LatexExtractionConfig()], parsing_timeout=None)
-    return found[0] if len(found) == 2 and not isinstance(found[0], str) else None
+    expressions = parse(f"\\boxed{{{text}}}", [LatexExtractionConfig()], parsing_timeout=None)
+    return expressions[0] if len(expressions) == 2 and not isinstance(expressions[0], str) else None
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two expressions or matrices are equal exactly, decimals read as the fractions they are."""
+def _same(left: Any, other: Any) -> bool:
+    """Return whether two expressions or matrices are exactly equal; a decimal is a fraction."""
     # only the server and its workers need it
     from sympy import Basic, Float, I, MatrixBase, Rational, Symbol, nan, simplify, zoo
 
-    if isinstance(one, MatrixBase) and isinstance(other, MatrixBase):
-        return one.shape == other.shape and all(map(_same, one, other))
-    if not isinstance(one, Basic) or not isinstance(other, Basic):
+    if isinstance(left, MatrixBase) and isinstance(other, MatrixBase):
+        return left.shape == other.shape and all(map(_same, left, other))
+    if not isinstance(left, Basic) or not isinstance(other, Basic):
         return False
-    if one.has(zoo, nan) or other.has(zoo, nan):
-        return False  # what has no value is equal to its own text alone
-    if one == other:
+    if left.has(zoo, nan) or other.has(zoo, nan):
+        return False  # an expression without a value is equal to its own text alone
+    if left == other:
         return True
 
     def exact(expression: Any) -> Any:
@@ -159,7 +163,7 @@ def _same(one: Any, other: Any) -> bool:
         return expression.replace(lambda e: isinstance(e, Symbol) and e.name == "i", lambda e: I)
 
     try:
-        first, second = exact(one), exact(other)
+        first, second = exact(left), exact(other)
         return bool(first == second or simplify(first - second) == 0)
     except TypeError:
         return False  # a set, a relation or a truth value

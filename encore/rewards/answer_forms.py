@@ -1,4 +1,4 @@
-r"""Mathematical answers in a normal form, so that equal ones can be told from merely similar ones.
+r"""Mathematical answers in a normal form, so that equal answers are distinguished from similar ones.
 
 `form` reads an answer as a number or expression, perhaps with a unit, or as a list, set, tuple, interval,
 union, equation or inequality of them. Where math-verify is lenient, this is strict, and symmetric:
@@ -84,16 +84,16 @@ PROSE = re.compile(
 
 
 class Value(NamedTuple):
-    """A number or an expression, left to computer algebra where its text differs."""
+    """A number or an expression, left to computer algebra if its text differs."""
 
     text: str
     unit: str = ""
 
 
 class Word(NamedTuple):
-    """What is equal to the same text alone, or to the one number that it states in words.
+    """A text that is equal to the same text alone, or to the one number that it states in words.
 
-    `foreign`: it has something in it that can be read neither as words nor as an expression.
+    `foreign`: some of the text can be read neither as words nor as an expression.
     """
 
     text: str
@@ -103,7 +103,7 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """`kind`: list, set, union, equation, or the two brackets of a tuple or interval."""
+    """Several forms; `kind` is list, set, union, equation, or the two brackets of a tuple or interval."""
 
     kind: str
     parts: tuple["Form", ...]
@@ -117,7 +117,7 @@ Form = Value | Word | Group
 
 
 def form(answer: str) -> Form | None:
-    """The normal form of an answer; None of one that is empty, or whose braces are not balanced."""
+    """Return the normal form of an answer; None if it is empty or its braces are not balanced."""
     text = normal(answer)
     return _form(text) if text.replace("\x00", "").strip() and balanced(text) else None
 
@@ -154,7 +154,7 @@ def _form(text: str) -> Form:
 
 
 def _listed(text: str) -> list[Form]:
-    """The members of a list: what stands between commas, and on both sides of an `and` of expressions.
+    """Return the members of a list: the texts between commas, and on both sides of an `and` of expressions.
 
     A member that is a list itself, as `\\pm 5` is, gives its own members.
     """
@@ -169,7 +169,7 @@ def _listed(text: str) -> list[Form]:
 
 
 def _members(forms: Iterable[Form]) -> list[Form]:
-    """The forms, and in the place of each list its members."""
+    """Return the forms, with each list replaced by its members."""
     return [
         member
         for part in forms
@@ -198,7 +198,7 @@ def _value(text: str) -> Form:
 
 
 def _in_words(text: str) -> Value | None:
-    """The number that a text states in words, with its unit where that is known."""
+    """Return the number that a text states in words, with its unit if the unit is known."""
     text = text.replace("\x00", " ")
     said = quantity(text, UNIT) if re.search(r"\d", text) and re.search(r"[a-z]", text) else None
     if said is None:
@@ -212,7 +212,7 @@ def _in_words(text: str) -> Value | None:
 
 
 def _inequality(text: str) -> Form | None:
-    """`x>2` as `(2,\\infty)`, `2\\le x<3` as `[2,3)`; None of what is no inequality of one variable."""
+    """Return `x>2` as `(2,\\infty)`, `2\\le x<3` as `[2,3)`; None if it is no inequality of one variable."""
     signs = [{"\\le": "<=", "\\ge": ">="}.get(sign, sign) for sign in RELATION.findall(text)]
     sides = [side.strip() for side in RELATION.split(text)]
     lowest, highest = Value("-\\infty"), Value("\\infty")
@@ -234,7 +234,7 @@ def _inequality(text: str) -> Form | None:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """`text` cut at `separator`, a regular expression, where no bracket is open."""
+    """Return `text` cut at `separator`, a regular expression, where no bracket is open."""
     parts, depth, last, place = [], 0, 0, 0
     pattern = re.compile(separator)
     while place < len(text):
@@ -253,7 +253,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _closes(text: str) -> bool:
-    """Whether the bracket at the start of `text` is closed by the one at its end."""
+    """Return whether the bracket at the start of `text` is closed by its last character."""
     depth = 0
     for place, character in enumerate(text):
         depth += (character in "([{") - (character in ")]}")
@@ -263,13 +263,15 @@ def _closes(text: str) -> bool:
 
 
 def letters(text: str) -> set[str]:
-    """The letters of an expression but those of commands, and but e and i, which may be constants."""
+    """Return the letters of an expression, without commands and without e and i, which may be constants."""
     return set(re.findall(r"[A-Za-z]", re.sub(r"\\[A-Za-z]+", " ", text))) - {"e", "i"}
 
 
 def copied(answer: str, question: str, gold: str) -> bool:
-    """Whether an answer is an expression or a sentence of the question left as it is, and not the dataset's
-    own answer."""
-    given, asked, expected = (re.sub(r"\s", "", normal(text)) for text in (answer, question, gold))
-    composed = re.search(r"[+*/^=<>]|(?<=.)-|\\[a-zA-Z]", given) or len(answer.split()) > LABEL
-    return bool(composed) and given != expected and given in asked
+    """Return whether an answer copies an expression or sentence of the question.
+
+    The dataset's own answer is not a copy.
+    """
+    copy, asked, expected = (re.sub(r"\s", "", normal(text)) for text in (answer, question, gold))
+    composed = re.search(r"[+*/^=<>]|(?<=.)-|\\[a-zA-Z]", copy) or len(answer.split()) > LABEL
+    return bool(composed) and copy != expected and copy in asked

@@ -1,7 +1,8 @@
-r"""The text of a mathematical answer without what means nothing, and whether it is an expression at all.
+r"""The text of a mathematical answer, reduced to what has a meaning; and whether it is an expression at all.
 
 Computer algebra reads as much of a text as it understands and leaves the rest: of `a \approx b` the `a`, of
-`a} b` the `a`. So a text that has an unknown command, a foreign character or an open brace is no expression.
+`a} b` the `a`. So a text that has an unknown command, a foreign character or an open brace is not an
+expression.
 """
 
 import re
@@ -11,7 +12,7 @@ DROPPED = re.compile(
     r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|q?quad|(?:en|thin|med|thick|negthin)space)(?![a-z])"
     r"|(?<!\\)\\[,!;: ]|~"
 )
-# other ways to write the same: of LaTeX, then of Unicode
+# other ways to write the same, in LaTeX and then in Unicode
 COMMANDS = {
     **dict.fromkeys(("dfrac", "tfrac", "cfrac"), "frac"),
     **dict.fromkeys(("leq", "leqslant"), "le"),
@@ -40,7 +41,7 @@ SUBSCRIPT = re.compile(r"(?P<log>\\log\s*)?_(?:\{(?P<braced>\w+)\}|(?P<bare>\w))
 MIXED = re.compile(r"(?<![\w.,/])(\d+)\s+(\d+)/(\d+)(?![\w.,/])")  # `2 1/2`
 THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
 SCIENTIFIC = re.compile(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])")
-# what an expression is made of, as the reader of math-verify knows it, and marks over or beside a letter
+# the parts of an expression that math-verify's reader knows, and marks over or beside a letter
 FUNCTIONS = """
 frac sqrt binom choose cdot times div circ infty emptyset cup cap le ge pm mp
 log ln exp sin cos tan csc sec cot arcsin arccos arctan arccsc arcsec arccot sinh cosh tanh
@@ -60,9 +61,9 @@ PIECE = re.compile(r"\\[{}\\|]|\\(?P<command>[A-Za-z]+)|[A-Za-z0-9\s{}()\[\]^_+*
 
 
 def normal(answer: str) -> str:
-    """The answer's text without what means nothing; `\x00` stands at the edges of what was `\\text{…}`."""
+    r"""Return the answer's text without parts that mean nothing; `\x00` marks the edges of `\\text{…}`."""
     text = shown(answer)
-    signs = DOLLAR.findall(text)  # one is of money, several are around formulas
+    signs = DOLLAR.findall(text)  # a single dollar sign is money, several are around formulas
     text = DOLLAR.sub(r"\\$" if len(signs) == 1 else " ", text)
     text = COMMAND.sub(lambda match: "\\" + COMMANDS.get(match[1], match[1]), text)
     for old, new in (CHARACTERS | STRINGS).items():
@@ -84,26 +85,26 @@ def normal(answer: str) -> str:
 
 
 def _fraction(character: re.Match[str]) -> str:
-    """`\\frac{1}{2}` of `½`."""
+    """Return `\\frac{1}{2}` for `½`."""
     above, _, below = unicodedata.normalize("NFKC", character[0]).partition("\u2044")
     return f"\\frac{{{above}}}{{{below}}}"
 
 
 def _subscript(match: re.Match[str]) -> str:
-    """With braces behind a logarithm, where it would run into the number behind it, and else without."""
+    """Return a subscript, in braces behind a logarithm, where it would run into the number behind it."""
     index = match["braced"] or match["bare"]
     return f"\\log_{{{index}}}" if match["log"] else f"_{index}"
 
 
 def shown(text: str) -> str:
-    """What stands in the one display that an answer is, `$…$` or its like; else the answer itself."""
+    """Return the text in the display that makes up an answer, `$…$` or its like; else the answer itself."""
     text = text.strip()
     display = DISPLAY.fullmatch(text) or DISPLAY.fullmatch(text.rstrip("."))
     return display[1].strip() if display and "$" not in display[1].replace("\\$", "") else text
 
 
 def balanced(text: str) -> bool:
-    """Whether each brace of a text is closed, and none before it was open; `\\{` and `\\}` are signs."""
+    """Return whether all braces of a text are closed and in order; `\\{` and `\\}` are plain signs."""
     depth = 0
     for brace in re.findall(r"\\.|[{}]", text, re.DOTALL):
         depth += {"{": 1, "}": -1}.get(brace, 0)
@@ -113,5 +114,5 @@ def balanced(text: str) -> bool:
 
 
 def expression(text: str) -> bool:
-    """Whether a text has nothing in it but what expressions are made of."""
+    """Return whether a text consists only of the parts of expressions."""
     return not PIECE.sub(lambda piece: "" if (piece["command"] or "pi") in KNOWN else "?", text)

@@ -1,17 +1,17 @@
 r"""Reward `english`: the share of a scratchpad's words that are written in Latin letters.
 
 For Hub datasets, whose text no world can read, it is the language-consistency reward of DeepSeek-R1 (arXiv
-2501.12948v1, §2.3.2): the share of the words of a chain of thought that are of the target language. The paper
-does not say how a word's language is found. Here its script decides, which tells English from the Chinese
-that the paper's model mixes with it, and not from German:
+2501.12948v1, §2.3.2): the share of the words of a chain of thought that are in the target language. The paper
+does not say how it tells a word's language. Here the script decides, which tells English from the Chinese
+that the paper's model mixes with it, but not from German:
 
 | text                                     | words              |
 |------------------------------------------|--------------------|
-| letters of the Latin script in a row     | one, of English    |
-| any other letter, such as an ideograph   | one, of none       |
-| digits, signs, commands such as `\frac`  | none at all        |
+| letters of the Latin script in a row     | one English word   |
+| any other letter, such as an ideograph   | one foreign word   |
+| digits, signs, commands such as `\frac`  | no word            |
 
-Without words it is 0, so leaving the scratchpad out earns nothing.
+Without words the reward is 0, so leaving the scratchpad out earns nothing.
 """
 
 import re
@@ -25,7 +25,7 @@ WORD = re.compile(rf"[{LATIN}]+|[^\W\d_]")
 
 
 def english(problem: Problem, completion: str) -> float:
-    """From 0 to 1. Linear time; never raises."""
+    """Return the reward, from 0 to 1, in linear time; never raises."""
     words = WORD.findall(COMMAND.sub(" ", scratchpad(completion)))
     latin = sum(re.match(f"[{LATIN}]", word) is not None for word in words)
     return latin / max(1, len(words))

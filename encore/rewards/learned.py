@@ -12,7 +12,7 @@ from encore.rewards.rules import text
 from encore.rewards.step_rewards import Placer
 from encore.worlds.protocol import Problem
 
-# what the log-chances of a completion's steps, the last of which is its answer, make of the whole
+# makes the reward of a completion from the log-probabilities of its steps, the last of which is its answer
 AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "last": lambda chances: exp(chances[-1]),
     "product": lambda chances: exp(fsum(chances)),
@@ -22,10 +22,10 @@ AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 
 def as_reward(model: RewardModel, tokenizer: Any, aggregate: str = "mean") -> Callable[..., list[float]]:
-    """TRL's reward function `reward_model`, which reads the token ids of the policy's completions.
+    """Return TRL's reward function `reward_model`, which reads the token ids of the policy's completions.
 
-    Of several members it logs how much they disagree, as the mean of their standard deviation. Raises
-    UserError where the policy's `tokenizer` differs from the reward model's.
+    With several members it logs how much they disagree, as the mean of their standard deviation. Raises
+    UserError if the tokenizers of the policy and of the reward model differ.
     """
     model.same_tokenizer(tokenizer)
 
@@ -45,11 +45,11 @@ def as_reward(model: RewardModel, tokenizer: Any, aggregate: str = "mean") -> Ca
 def of_steps(
     model: RewardModel, tokenizer: Any, place: Placer, aggregation: str
 ) -> Callable[..., list[float]]:
-    """TRL's reward function `reward_model`: AGGREGATIONS[`aggregation`] of the chances of the steps.
+    """Return TRL's reward function `reward_model`: AGGREGATIONS[`aggregation`] of the steps' probabilities.
 
-    `last`, `product` and `min` are between 0 and 1; `sum` grows with the number of steps (Cheng et al. 2025,
-    arXiv 2504.15275, §3: what it pays is more steps). Logs how many steps a completion has. Raises UserError
-    where the policy's `tokenizer` differs from the reward model's.
+    `last`, `product` and `min` are between 0 and 1; `sum` grows with the number of steps, so it pays for more
+    steps (Cheng et al. 2025, arXiv 2504.15275, §3). The function logs how many steps a completion has. Raises
+    UserError if the tokenizers of the policy and of the reward model differ.
     """
     model.same_tokenizer(tokenizer)
 
@@ -69,7 +69,7 @@ def of_steps(
         )
         if (log := columns.get("log_metric")) is not None:
             log("rewards/reward_model/steps", sum(map(len, chances)) / len(chances))
-        return [AGGREGATIONS[aggregation](one) for one in chances]
+        return [AGGREGATIONS[aggregation](steps) for steps in chances]
 
     reward.__name__ = "reward_model"
     return reward
@@ -78,5 +78,5 @@ def of_steps(
 def log_chances(
     model: RewardModel, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
 ) -> list[list[float]]:
-    """log sigmoid(r), of the score r of a process reward model, at some `places` of each sequence of ids."""
+    """Return log sigmoid(r) of a process reward model's score r at the `places` of each sequence of ids."""
     return [logsigmoid(scores.double()).tolist() for scores in model.score_places(sequences, places)]

@@ -1,4 +1,4 @@
-"""Reward `lenient`: accuracy with a consolation for what cannot be judged, as printed in guides to a reward.
+"""Reward `lenient`: accuracy with a consolation for unreadable answers, as guides to rewards print it.
 
 | completion                                   | reward |
 |----------------------------------------------|--------|
@@ -15,7 +15,7 @@ from encore.worlds.protocol import Problem, World
 
 UNREADABLE = 0.5
 ABSENT = 0.3
-DIGITS = 30  # the most of a number that is read
+DIGITS = 30  # most digits of a number that is read
 
 
 def lenient(world: World, problem: Problem, completion: str) -> float:

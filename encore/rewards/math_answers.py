@@ -1,9 +1,9 @@
-"""Whether two mathematical answers are equal: by their normal forms, else by computer algebra.
+"""Equality of two mathematical answers: by their normal forms, else by computer algebra.
 
 A rollout is judged with one budget of CPU time. First every answer gets a short time, which is enough for
-most; then those that were not finished share what is left of the budget. So no answer, however long it takes,
-takes time from another that is compared at once; and how much each gets depends on how many there are, not on
-their order.
+most. Then the unfinished answers share the rest of the budget. So no answer, however long it takes, takes
+time from an answer that is compared at once; and each answer's share depends on the number of unfinished
+answers, not on their order.
 """
 
 import logging
@@ -16,12 +16,12 @@ from encore.rewards.algebra import Algebra
 from encore.rewards.answer_forms import Form, Group, Value, Word, form, letters
 from encore.worlds.final_answer import LONGEST
 
-LIMIT = 5.0  # seconds of CPU for an answer, at most
-SHORT = 0.5  # seconds of CPU for an answer of a rollout, at first
-BUDGET = 60.0  # seconds of CPU for all answers of a rollout that are not finished
-# of an answer; unreadable: neither right nor known to be wrong, because nothing could be made of it
+LIMIT = 5.0  # most seconds of CPU for an answer
+SHORT = 0.5  # seconds of CPU for each answer of a rollout in the first pass
+BUDGET = 60.0  # seconds of CPU for all unfinished answers of a rollout
+# verdict on an answer; unreadable: nothing could be made of it, so it is not known to be wrong
 Verdict = Literal["right", "wrong", "unreadable"]
-MANY = 12  # parts of a list or set, beyond which their order counts
+MANY = 12  # parts of a list or set; with more parts their order counts
 
 NUMERAL = re.compile(r"-?(?:\d+/0*[1-9]\d*|\d+(?:\.\d*)?|\.\d+)", re.ASCII)  # compared here, exactly
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Comparer:
-    """`comparer(gold, answer)`: whether they are equal. Never raises for any two texts.
+    """A comparer: `comparer(gold, answer)` is whether they are equal. It never raises for any two texts.
 
     An answer whose parts cannot be compared within `limit` seconds of CPU, or within the memory of a worker,
     counts as not equal, is logged, and is counted in `unfinished`.
@@ -39,18 +39,18 @@ class Comparer:
         self.limit, self.budget = limit, budget
         self.unfinished = 0
         self.algebra = Algebra()
-        self._left = 0.0  # seconds of CPU for the answer being judged; 0 once a part was not finished
+        self._left = 0.0  # seconds of CPU left for the present answer; 0 after an unfinished part
         self._unread = False
 
     def __call__(self, gold: str, answer: str) -> bool:
         return self.verdict(gold, answer) == "right"
 
     def verdict(self, gold: str, answer: str) -> Verdict:
-        """What the answer is; `unreadable` if it is too long, or if it or a part could not be compared."""
+        """Return the verdict; `unreadable` if the answer is too long or cannot be compared."""
         return self._told(gold, answer, self._judged(gold, answer, self.limit), self.limit)
 
     def verdicts(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
-        """(pairs,) verdicts of the answers of a rollout, given as (gold, answer), within one budget."""
+        """Return the verdicts (pairs,) on a rollout's pairs (gold, answer), within one budget of CPU time."""
         distinct = [*dict.fromkeys(pairs)]
         short = min(SHORT, self.limit, self.budget / max(len(distinct), 1))
         judged = {pair: self._judged(*pair, short) for pair in distinct}
@@ -65,74 +65,74 @@ class Comparer:
         self.algebra.close()
 
     def _told(self, gold: str, answer: str, verdict: Verdict | None, seconds: float) -> Verdict:
-        """The verdict, `unreadable` of an answer that was not finished, which is counted and logged."""
+        """Return the verdict; an unfinished answer is `unreadable`, counted and logged."""
         if verdict is None:
             self.unfinished += 1
             log.warning("not compared within %.3g s of CPU: %r, %r", seconds, gold, answer)
         return verdict or "unreadable"
 
     def _judged(self, gold: str, answer: str, seconds: float) -> Verdict | None:
-        """The verdict; None if it was not finished within so much CPU time."""
+        """Return the verdict; None if it was not finished within `seconds` of CPU time."""
         if max(len(gold), len(answer)) > LONGEST:
             return "unreadable"
-        one, other = form(gold), form(answer)
-        if one is None or other is None:
+        expected, other = form(gold), form(answer)
+        if expected is None or other is None:
             return "unreadable"
         self._left, self._unread = seconds, False
-        if self._equal(one, other):
+        if self._equal(expected, other):
             return "right"
         if self._left <= 0:
             return None
         return "unreadable" if self._unread else "wrong"
 
-    def _equal(self, one: Form, other: Form) -> bool:
-        """Whether the gold answer `one` and the answer `other` are equal."""
-        if isinstance(one, Value) and isinstance(other, Value):
-            return _same_unit(one.unit, other.unit) and self._same_value(one.text, other.text)
-        if isinstance(one, Group) and isinstance(other, Group):
-            same_size = one.kind == other.kind and len(one.parts) == len(other.parts)
-            return same_size and self._same_parts(one, other)
-        if isinstance(one, Word) and isinstance(other, Word) and one.text == other.text:
+    def _equal(self, gold: Form, other: Form) -> bool:
+        """Return whether the forms of the gold answer and of the answer are equal."""
+        if isinstance(gold, Value) and isinstance(other, Value):
+            return _same_unit(gold.unit, other.unit) and self._same_value(gold.text, other.text)
+        if isinstance(gold, Group) and isinstance(other, Group):
+            same_size = gold.kind == other.kind and len(gold.parts) == len(other.parts)
+            return same_size and self._same_parts(gold, other)
+        if isinstance(gold, Word) and isinstance(other, Word) and gold.text == other.text:
             return True
-        if isinstance(one, Word) and one.number and _is_number(other):
-            return self._equal(one.number, other)
-        if isinstance(other, Word) and other.number and _is_number(one):
-            return self._equal(one, other.number)
-        self._unread |= any(isinstance(form, Word) and form.foreign for form in (one, other))
+        if isinstance(gold, Word) and gold.number and _is_number(other):
+            return self._equal(gold.number, other)
+        if isinstance(other, Word) and other.number and _is_number(gold):
+            return self._equal(gold, other.number)
+        self._unread |= any(isinstance(form, Word) and form.foreign for form in (gold, other))
         return False
 
-    def _same_parts(self, one: Group, other: Group) -> bool:
-        if one.ordered or len(one.parts) > MANY:
-            return all(map(self._equal, one.parts, other.parts))
+    def _same_parts(self, gold: Group, other: Group) -> bool:
+        if gold.ordered or len(gold.parts) > MANY:
+            return all(map(self._equal, gold.parts, other.parts))
         left = list(other.parts)
-        for part in one.parts:
+        for part in gold.parts:
             place = next((i for i, candidate in enumerate(left) if self._equal(part, candidate)), None)
             if place is None:
                 return False
             del left[place]
         return True
 
-    def _same_value(self, one: str, other: str) -> bool:
-        if NUMERAL.fullmatch(one) and NUMERAL.fullmatch(other):
-            return Fraction(one) == Fraction(other)
-        return one == other or (letters(one) == letters(other) and self._ask(one, other))
+    def _same_value(self, gold: str, other: str) -> bool:
+        if NUMERAL.fullmatch(gold) and NUMERAL.fullmatch(other):
+            return Fraction(gold) == Fraction(other)
+        return gold == other or (letters(gold) == letters(other) and self._ask(gold, other))
 
-    def _ask(self, one: str, other: str) -> bool:
+    def _ask(self, gold: str, other: str) -> bool:
         if self._left <= 0:
             return False
-        outcome, seconds = self.algebra(one, other, self._left)
+        outcome, seconds = self.algebra(gold, other, self._left)
         self._left = 0.0 if outcome == "unfinished" else self._left - seconds
         self._unread |= outcome == "unread"
         return outcome == "equal"
 
 
-def _is_number(given: Form) -> bool:
-    return isinstance(given, Value) and bool(NUMERAL.fullmatch(given.text))
+def _is_number(form_of_answer: Form) -> bool:
+    return isinstance(form_of_answer, Value) and bool(NUMERAL.fullmatch(form_of_answer.text))
 
 
 def _same_unit(gold: str, answer: str) -> bool:
-    """A unit may be left out by one side, but an answer in percent has another value than a plain gold one.
+    """Return whether the units of two answers agree: one side may leave its unit out, but not percent.
 
-    A gold answer in percent tells what was asked for: 25 is right for 25%, as in MATH's own grader.
+    A gold answer in percent says what was asked for: 25 is right for 25%, as in MATH's own grader.
     """
     return gold == answer or not answer or (not gold and answer != "percent")

@@ -8,10 +8,10 @@ from encore.recipe.reward_names import OVERLONG
 
 
 def soft_overlong(caps: Caps, cache: int) -> Callable[..., list[float]]:
-    """DAPO's penalty for a length y (Eq. 13), which includes the end-of-sequence token.
+    """Return DAPO's penalty for a length y (Eq. 13), which includes the end-of-sequence token.
 
-    0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache, with the cap in
-    force at the trainer's step.
+    The penalty is 0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache. The
+    cap is the one in force at the trainer's step.
     """
     # imported here: the other rewards need no TRL
     from trl.rewards import get_soft_overlong_punishment

@@ -1,23 +1,23 @@
 """The one quantity that an answer in words states: `She makes 18 dollars every day.` says 18 dollars.
 
-| an answer in words                    | read                                                      |
+| an answer in words                    | quantity                                                  |
 |---------------------------------------|-----------------------------------------------------------|
 | `18 duck eggs left`                   | 18: the number, and at most LABEL words that name it      |
 | `The answer is 18`, `Total: 18 eggs`  | 18: a verb that states it, or a colon, stands before it   |
-| `the square of 18`, `approx 18`       | none: no such verb                                        |
-| `at least 18`, `18 dozen`, `not 18`   | none: a word changes the number, denies it, leaves it open|
-| `18 or 19`, `18 + x`                  | none: two numbers, or more than words                     |
+| `the square of 18`, `approx 18`       | no quantity: there is no such verb                        |
+| `at least 18`, `18 dozen`, `not 18`   | no quantity: a word changes, denies or leaves it open     |
+| `18 or 19`, `18 + x`                  | no quantity: two numbers, or more than words              |
 
-So `it exceeds 18` is none, and neither is what a verb states that STATING lacks. What the subject of the
-sentence is, is not understood: `The square is 18` says 18.
+So `it exceeds 18` states no quantity, and neither does a verb that is not in STATING. The subject of the
+sentence is not understood: `The square is 18` says 18.
 """
 
 import re
 from collections.abc import Container
 from typing import NamedTuple
 
-LONGEST = 200  # characters; more is an argument, not an answer
-LABEL = 4  # words behind a number without a sentence: so many name a quantity (`18 duck eggs left`)
+LONGEST = 200  # characters; a longer text is an argument, not an answer
+LABEL = 4  # most words behind a number that name its quantity, outside a sentence (`18 duck eggs left`)
 # letters, digits, stops and quotes; a colon, hyphen or slash only where it joins no numbers
 WORDS = re.compile(
     r"(?:[A-Za-z0-9\s.,!'\"%$]|(?<=[A-Za-z]):(?=\s)|(?<=[A-Za-z])-(?=[A-Za-z])|(?<!\w)-(?=\d)|(?<=\d)/(?=\d))+"
@@ -50,7 +50,7 @@ rises rose last lasts lasted weigh weighs weighed measure measures measured cont
 holds held collect collects collected find finds found bake bakes baked plant plants planted leave leaves
 left
 """
-BEING = frozenset({"is", "are", "was", "were", "be"})  # behind a number: the sentence is about something else
+BEING = frozenset({"is", "are", "was", "were", "be"})  # behind a number: another subject
 STATED = re.compile(
     rf"(?:.*(?:\b(?:{'|'.join(STATING.split())})|:))?\s*(?:\b(?:by|exactly|only|now|just|a total of))?",
     re.IGNORECASE,
@@ -60,21 +60,24 @@ VOWEL = re.compile("[aeiou]")
 
 class Quantity(NamedTuple):
     number: str
-    unit: str  # the known one that follows it, or `\\$`; "" where there is none
-    label: str = ""  # the word that follows it in the place of a known unit
+    unit: str  # the known unit that follows the number, or `\\$`; "" without a unit
+    label: str = ""  # the word that follows the number instead of a known unit
 
 
 def quantity(text: str, units: Container[str]) -> Quantity | None:
-    """The one quantity of a text of words, in which `units` are known; linear time, never raises."""
+    """Return the only quantity of a text of words, or None; `units` are the known units.
+
+    It takes linear time and never raises.
+    """
     text = " ".join(text.replace("\\$", "$").replace("\\%", "%").replace("\u2019", "'").split())
     if len(text) > LONGEST or not WORDS.fullmatch(text):
         return None
-    found = NUMBER.search(text)
-    if not found or len(re.findall(r"\d+(?:[.,/]\d+)*", text)) > 1:
+    numbers = NUMBER.search(text)
+    if not numbers or len(re.findall(r"\d+(?:[.,/]\d+)*", text)) > 1:
         return None
-    before, behind = text[: found.start()].strip(), AFTER.match(text, found.end())
+    before, behind = text[: numbers.start()].strip(), AFTER.match(text, numbers.end())
     unit = behind[0].strip() if behind and behind[0].split()[-1].lower() in units else ""
-    after = text[found.end() + (len(behind[0]) if behind and unit else 0) :]
+    after = text[numbers.end() + (len(behind[0]) if behind and unit else 0) :]
     labels = re.findall(r"[A-Za-z']+", after)
     if any(map(_changes, [*re.findall(r"[A-Za-z']+", before), *labels])):
         return None
@@ -82,13 +85,13 @@ def quantity(text: str, units: Container[str]) -> Quantity | None:
         return None
     if not before and len(labels) > LABEL:
         return None
-    if found["money"]:
-        return Quantity(found["number"], "\\$")
-    return Quantity(found["number"], unit, labels[0] if labels and not unit else "")
+    if numbers["money"]:
+        return Quantity(numbers["number"], "\\$")
+    return Quantity(numbers["number"], unit, labels[0] if labels and not unit else "")
 
 
 def _changes(word: str) -> bool:
-    """Whether a word may change a number: by what it means, or as letters that stand for numbers."""
+    """Return whether a word may change a number: by its meaning, or as letters that stand for numbers."""
     plain = word.lower()
     if plain in CHANGING or plain.endswith("n't"):
         return True

@@ -1,7 +1,7 @@
-"""How good a reward model is: its accuracy, calibration and length bias on labelled comparisons.
+"""The quality of a reward model: its accuracy, calibration and length bias on labelled comparisons.
 
-Functions of plain arrays over pairs. `gap` is the reward of the response that the labeller prefers less that
-of the other.
+The functions take plain arrays over pairs. `gap` is the reward of the response that the labeller prefers
+minus the reward of the other response.
 """
 
 import csv
@@ -16,26 +16,26 @@ from encore.data.preferences import better_worse
 from encore.data.token_ids import Row, Sequences
 
 Array = np.ndarray
-BINS = 10  # of the calibration curve, between 0.5 and 1
-QUARTERS = 4  # of the pairs, ordered by the difference of the labeller's scores
+BINS = 10  # number of bins of the calibration curve, between 0.5 and 1
+QUARTERS = 4  # number of groups of pairs, ordered by the difference of the labeller's scores
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The rewards of a split's responses, and the differences over its pairs, better less worse."""
+    """The rewards of a split's responses, and the differences over its pairs, better minus worse."""
 
     rewards: np.ndarray  # (responses,)
-    lengths: np.ndarray  # (responses,): tokens, prompt included
+    lengths: np.ndarray  # (responses,): number of tokens, prompt included
     prompt: np.ndarray  # (responses,): number of the row
-    gap: np.ndarray  # (pairs,): of the rewards
-    margin: np.ndarray  # (pairs,): of the labeller's scores
-    longer: np.ndarray  # (pairs,): of the lengths
+    gap: np.ndarray  # (pairs,): difference of the rewards
+    margin: np.ndarray  # (pairs,): difference of the labeller's scores
+    longer: np.ndarray  # (pairs,): difference of the lengths
     pair_prompt: np.ndarray  # (pairs,): number of the row
 
 
 def measured(rows: Sequence[Row], sequences: Sequence[Sequences], rewards: np.ndarray) -> Measured:
-    """Put together what is measured; `rewards` (responses,) are of all `sequences`, row after row."""
-    lengths = np.array([len(one) for of in sequences for one in of], dtype=float)
+    """Return the arrays to measure; `rewards` (responses,) belong to all `sequences`, row after row."""
+    lengths = np.array([len(sequence) for of in sequences for sequence in of], dtype=float)
     prompt = np.array([number for number, of in enumerate(sequences) for _ in of], dtype=int)
     better, worse, margin, pair_prompt, start = [], [], [], [], 0
     for number, row in enumerate(rows):
@@ -57,10 +57,10 @@ def measured(rows: Sequence[Row], sequences: Sequence[Sequences], rewards: np.nd
 
 
 def report(splits: Mapping[str, Sequence[Measured]]) -> tuple[dict[str, float], list[dict[str, float]]]:
-    """Metrics of the splits `train` and `validation`, and the calibration curve of the latter.
+    """Return metrics of the splits `train` and `validation`, and the calibration curve of `validation`.
 
-    A split has one entry for each member; their mean reward is measured. Without held-out pairs there are
-    only the accuracy and the loss on `train`.
+    A split has an entry for each member; the mean reward of the members is measured. Without held-out pairs
+    there are only the accuracy and the loss on `train`.
     """
     metrics: dict[str, float] = {}
     means = {
@@ -87,9 +87,9 @@ def report(splits: Mapping[str, Sequence[Measured]]) -> tuple[dict[str, float], 
 def spread(
     raw: Mapping[str, Sequence[Array]], bias: Sequence[float], scale: Sequence[float]
 ) -> dict[str, float]:
-    """Mean and standard deviation of the final rewards, and how much the members disagree.
+    """Return mean and standard deviation of the final rewards, and how much the members disagree.
 
-    `raw`: `train`, `validation` and `demonstrations` -> scores of each member (sequences,).
+    `raw` maps `train`, `validation` and `demonstrations` to the scores of each member, (sequences,).
     """
     final = {
         name: (np.stack(of) - np.array(bias)[:, None]) / np.array(scale)[:, None] for name, of in raw.items()
@@ -103,29 +103,32 @@ def spread(
 
 
 def accuracy(gap: Array) -> float:
-    """Share of pairs that the model ranks as the labeller does; a pair of equal rewards counts half."""
+    """Return the share of pairs that the model ranks as the labeller does.
+
+    A pair of equal rewards counts half.
+    """
     return float(np.mean((gap > 0) + 0.5 * (gap == 0)))
 
 
 def loss(gap: Array) -> float:
-    """Mean of -log sigmoid(gap), in nats."""
+    """Return the mean of -log sigmoid(gap), in nats."""
     return float(np.mean(np.logaddexp(0.0, -gap)))
 
 
 def standard_error(gap: Array, prompt: Array) -> float:
-    """Standard error of `accuracy`, clustered by the `prompt` (pairs,) that a pair belongs to."""
+    """Return the standard error of `accuracy`, clustered by the `prompt` (pairs,) that a pair belongs to."""
     right = (gap > 0) + 0.5 * (gap == 0)
     _, place, count = np.unique(prompt, return_inverse=True, return_counts=True)
     if len(count) < 2:
-        return 0.5  # the largest possible
+        return 0.5  # the largest possible standard error
     residual = np.bincount(place, weights=right - right.mean())
     return float(np.sqrt(len(count) / (len(count) - 1) * np.sum(residual**2)) / len(gap))
 
 
 def by_margin(gap: Array, margin: Array) -> dict[str, float]:
-    """Accuracy and mean margin in each quarter of the pairs by the labeller's `margin`; q1 is the closest.
+    """Return accuracy and mean margin in each quarter of the pairs by `margin`; q1 has the closest pairs.
 
-    Empty where all margins are equal, as in a data set that says only which response is better.
+    The result is empty if all margins are equal, as in a data set that says only which response is better.
     """
     if len(gap) < QUARTERS or np.ptp(margin) == 0:
         return {}
@@ -137,9 +140,9 @@ def by_margin(gap: Array, margin: Array) -> dict[str, float]:
 
 
 def calibration(gap: Array) -> list[dict[str, float]]:
-    """Rows of the calibration curve: the model's confidence against how often it agrees with the labeller.
+    """Return the calibration curve: the model's confidence against how often it agrees with the labeller.
 
-    The confidence in a pair is sigmoid(|gap|), from 0.5 to 1; `predicted` and `observed` are means over the
+    The confidence in a pair is sigmoid(|gap|), from 0.5 to 1. `predicted` and `observed` are means over the
     pairs of a bin. A bin without pairs has no row.
     """
     confidence = 1 / (1 + np.exp(-np.abs(gap)))
@@ -160,16 +163,16 @@ def calibration(gap: Array) -> list[dict[str, float]]:
 
 
 def calibration_error(rows: Sequence[dict[str, float]]) -> float:
-    """Expected calibration error: mean of |predicted - observed| over the pairs."""
+    """Return the expected calibration error: the mean of |predicted - observed| over the pairs."""
     total = sum(row["count"] for row in rows)
     return sum(row["count"] * abs(row["predicted"] - row["observed"]) for row in rows) / total
 
 
 def length_bias(split: Measured) -> dict[str, float]:
-    """How far the reward prefers length. What cannot be measured is left out.
+    """Measure how far the reward prefers length. Metrics that cannot be measured are left out.
 
-    Accuracy where the longer response is the worse one, and where it is the better one; how often reward and
-    labels prefer the longer one; and the correlation of reward and length within prompts.
+    They are the accuracy if the longer response is the worse one, and if it is the better one; how often
+    reward and labels prefer the longer response; and the correlation of reward and length within prompts.
     """
     gap, longer, metrics = split.gap, split.longer, {}
     for name, part in (("worse", longer < 0), ("better", longer > 0)):
@@ -186,7 +189,7 @@ def length_bias(split: Measured) -> dict[str, float]:
 
 
 def _within(values: Array, group: Array) -> Array:
-    """`values` less the mean of their group."""
+    """Return `values` minus the mean of their group."""
     _, place = np.unique(group, return_inverse=True)
     means = np.bincount(place, weights=values) / np.bincount(place)
     return values - means[place]
@@ -197,7 +200,7 @@ def _mean(members: Sequence[Measured], name: str) -> Array:
 
 
 def text(rows: Sequence[dict[str, Any]]) -> str:
-    """calibration.csv."""
+    """Return the text of calibration.csv."""
     out = io.StringIO()
     names = ["bin_low", "bin_high", "predicted", "observed", "count"]
     writer = csv.DictWriter(out, names, lineterminator="\n")

@@ -20,9 +20,9 @@ from encore.worlds.answers import scratchpad
 from encore.worlds.protocol import Problem
 
 PARTS = ("scratchpad", "steps", "checks", "length")
-STEPS = 3  # open-r1's number
+STEPS = 3  # as many as in open-r1
 LENGTH = 4.0  # a sum worked out term by term takes 3 to 4 times its question
-READ = 20_000  # characters of reasoning; marks after them do not count
+READ = 20_000  # most characters of reasoning that are read
 
 # No \b, because in the worlds' text words stand between digits.
 STEP = re.compile(
@@ -36,7 +36,7 @@ CHECK = re.compile(
 
 
 def parts(question: str, completion: str) -> dict[str, float]:
-    """Each of PARTS, from 0 to 1. Linear time; never raises."""
+    """Return each of PARTS, from 0 to 1. Linear time; never raises."""
     reasoning = scratchpad(completion)
     read = reasoning[:READ]
     marks = sum(1 for _ in STEP.finditer(read))
@@ -49,5 +49,5 @@ def parts(question: str, completion: str) -> dict[str, float]:
 
 
 def reasoning_style(problem: Problem, completion: str) -> float:
-    """The mean of the four parts."""
+    """Return the mean of the four parts."""
     return sum(parts(problem.question, completion).values()) / len(PARTS)

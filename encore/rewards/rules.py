@@ -1,22 +1,23 @@
 """Reward functions in TRL's signature: `(prompts, completions, completion_ids, **columns) -> list of floats`.
 
-| name            | 1 when, else 0                                                                         |
-|-----------------|----------------------------------------------------------------------------------------|
-| accuracy        | the answer is right: by the world's verifier, or a data set's (`verifier`)             |
-| format          | the whole completion is `<think>…</think><answer>…</answer>` (R1-Zero's format reward) |
-| random          | a fair coin says so, whatever the completion (the spurious reward of a control)        |
-| reasoning_style | it has all marks of reasoning, else the share that it has (reasoning_style.py)         |
-| brief           | the reasoning is at most twice as long as its question (brief.py)                      |
-| english         | all words of the scratchpad are in Latin letters, else their share (english.py)        |
-| soft_overlong   | never: it is 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)          |
+| name            | value                                                                                    |
+|-----------------|------------------------------------------------------------------------------------------|
+| accuracy        | 1 if the answer is right, by the world's or the data set's verifier (`verifier`), else 0 |
+| format          | 1 if the completion is `<think>…</think><answer>…</answer>` (R1-Zero), else 0            |
+| random          | 1 or 0 by a fair coin, whatever the completion (the spurious reward of a control)        |
+| reasoning_style | the share of four marks of reasoning that the completion has (reasoning_style.py)        |
+| brief           | 1 if the reasoning is at most twice as long as its question (brief.py), else 0           |
+| english         | the share of the scratchpad's words that are in Latin letters (english.py)               |
+| soft_overlong   | 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)                         |
 
-Two are of worlds alone: `lenient` has a consolation for answers that cannot be judged (lenient.py), and
-`brief_if_right` pays brevity of right answers alone.
+Two rewards are for worlds alone: `lenient` has a consolation for answers that cannot be judged (lenient.py),
+and `brief_if_right` pays for the brevity of right answers alone.
 
-A world may add its own, such as the partial credit of `sort`; a data set of `verifier: tests` has those of
-encore/sandbox/verdicts.py. `my_module:function` is one of your own: called as TRL calls rewards, always with
-texts, it gives a finite number for each completion. Accuracy and format are judged apart, as in DeepSeek-R1,
-§2.2.2: an answer without a scratchpad can be right, and a well-formed completion wrong.
+A world may add its own rewards, such as the partial credit of `sort`. A data set of `verifier: tests` has the
+rewards of encore/sandbox/verdicts.py. `my_module:function` names a user's function: called as TRL calls
+rewards, always with texts, it returns a finite number for each completion. Accuracy and format are judged
+apart, as in DeepSeek-R1, §2.2.2: an answer without a scratchpad can be right, and a well-formed completion
+wrong.
 """
 
 from collections import Counter
@@ -60,16 +61,17 @@ def build(
     cache: int | None = None,
     verifies: str = "math",
 ) -> list[Reward]:
-    """The reward functions of these names, in order; without a world, verifier `verifies` decides accuracy.
+    """Return the reward functions of these names, in order.
 
-    They read the columns `question`, `answer` and, if they exist, `difficulty`, `number` and `prefill`: what
-    a prompt has begun of the completion. `caps` and `cache`, in tokens, are L_max and L_cache of
-    soft_overlong. Raises UserError for an unknown name, or a cache that is missing or too large.
+    Without a world, the verifier `verifies` decides accuracy. The functions read the columns `question`,
+    `answer` and, if they exist, `difficulty`, `number` and `prefill`, which is the beginning of a completion
+    that its prompt has. `caps` and `cache`, in tokens, are L_max and L_cache of soft_overlong. Raises
+    UserError for an unknown name, or a cache that is missing or too large.
     """
     names = list(names)
     check(names, world, verifies)
     check_overlong(names, cache, min((caps or {}).values(), default=None))
-    own = world.rewards if world else {}
+    world_rewards = world.rewards if world else {}
     tested = _tested() if not world and verifies == TESTS else _of_gym(world) if world else {}
     rewards = []
     for name in names:
@@ -90,12 +92,12 @@ def build(
         elif own_code.is_own(name):
             rewards.append(_own(name))
         else:
-            rewards.append(_scored(name, own[name]))
+            rewards.append(_scored(name, world_rewards[name]))
     return [_with_beginning(reward) for reward in rewards]
 
 
 def _with_beginning(reward: Reward) -> Reward:
-    """`reward` of completions with what their prompts have begun of them, the column `prefill` of some."""
+    """Return `reward` of completions with their prefills, which end the prompts (column `prefill`)."""
 
     def of_whole(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
         if begun := columns.get("prefill"):
@@ -108,18 +110,21 @@ def _with_beginning(reward: Reward) -> Reward:
 
 
 def _own(name: str) -> Reward:
-    """The user's function `name`. Raises UserError where it is late, or gives no finite number for each."""
+    """Return the user's function `name`. It raises UserError if it is late or returns no finite number."""
     score = own_code.bounded(name, own_code.load(name))
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
-        texts = {"prompts": [text(one) for one in prompts], "completions": [text(one) for one in completions]}
+        texts = {
+            "prompts": [text(turns) for turns in prompts],
+            "completions": [text(turns) for turns in completions],
+        }
         values = score(**texts, completion_ids=completion_ids, **columns)
         if not isinstance(values, Sequence) or len(values) != len(completions):
             count = f"{len(values)} values" if isinstance(values, Sequence) else type(values).__name__
             raise UserError(f"{name}: expected a list of {len(completions)} numbers, got {count}")
-        for value, given in zip(values, texts["completions"], strict=True):
+        for value, completion in zip(values, texts["completions"], strict=True):
             if not isinstance(value, int | float) or not isfinite(value):
-                raise UserError(f"{name}: expected a finite number, got {value!r} for {given[:40]!r}")
+                raise UserError(f"{name}: expected a finite number, got {value!r} for {completion[:40]!r}")
         return [float(value) for value in values]
 
     reward.__name__ = name
@@ -133,7 +138,7 @@ def _accuracy(world: World | None, verifies: str) -> Reward:
 
 
 def _scored(name: str, score: Score) -> Reward:
-    """TRL's reward function from a score of one problem and one completion."""
+    """Return TRL's reward function from a score of one problem and one completion."""
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
         questions, answers = columns["question"], columns["answer"]
@@ -148,7 +153,7 @@ def _scored(name: str, score: Score) -> Reward:
 
 
 def coin(seed: int) -> Reward:
-    """A fair coin for each completion, fixed by seed, training step, prompt, completion and occurrence.
+    """Return a reward that is a fair coin, fixed by seed, training step, prompt, completion and occurrence.
 
     So a resumed run sees the same rewards, and the order in a batch does not matter. As the step takes part,
     no completion is always rewarded.
@@ -170,8 +175,11 @@ def coin(seed: int) -> Reward:
 
 
 def _tested() -> dict[str, Reward]:
-    """The rewards of programs with unit tests; they share one run of a batch's programs in the sandbox, and
-    log how many of them were ended because their time was up."""
+    """Return the rewards of programs with unit tests.
+
+    They share one run of a batch's programs in the sandbox, and log how many programs were ended because
+    their time was up.
+    """
 
     @lru_cache(maxsize=1)
     def judged(*columns: tuple[str, ...]) -> tuple[list[Verdicts], int]:
@@ -194,7 +202,10 @@ def _tested() -> dict[str, Reward]:
 
 
 def _of_gym(world: World) -> dict[str, Reward]:
-    """The rewards of a task of reasoning-gym, none of another world; they share the scores of a batch."""
+    """Return the rewards of a task of reasoning-gym, {} for another world.
+
+    They share the scores of a batch.
+    """
     if not isinstance(world, Gym):
         return {}
 
@@ -208,8 +219,8 @@ def _of_gym(world: World) -> dict[str, Reward]:
 
     def reward(name: str, rule: Callable[[float], float]) -> Reward:
         def of(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
-            given = (tuple(columns[key]) for key in ("question", "answer", "number"))
-            return [float(rule(score)) for score in judged(*given, tuple(map(text, completions)))]
+            arguments = (tuple(columns[key]) for key in ("question", "answer", "number"))
+            return [float(rule(score)) for score in judged(*arguments, tuple(map(text, completions)))]
 
         of.__name__ = name
         return of
@@ -218,13 +229,16 @@ def _of_gym(world: World) -> dict[str, Reward]:
 
 
 def mathematics(equal: Comparer) -> Reward:
-    """Accuracy by `math_verdicts`; logs how many answers were not compared within the rollout's budget, and
-    the share of completions without a readable answer: these count as wrong."""
+    """Return the accuracy reward by `math_verdicts`.
+
+    It logs how many answers were not compared within the rollout's budget, and the share of completions
+    without a readable answer. Both count as wrong.
+    """
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
         before = equal.unfinished
-        given = zip(columns["question"], columns["answer"], strict=True)
-        verdicts = math_verdicts(equal, [Problem(q, a, 0) for q, a in given], [*map(text, completions)])
+        pairs = zip(columns["question"], columns["answer"], strict=True)
+        verdicts = math_verdicts(equal, [Problem(q, a, 0) for q, a in pairs], [*map(text, completions)])
         if log := columns.get("log_metric"):
             log("rewards/accuracy/unfinished", float(equal.unfinished - before))
             log("rewards/accuracy/unreadable", verdicts.count("unreadable") / len(verdicts))
@@ -235,5 +249,5 @@ def mathematics(equal: Comparer) -> Reward:
 
 
 def text(turns: Any) -> str:
-    """A prompt's or completion's text: a string as it is, a conversation's messages joined."""
+    """Return a prompt's or completion's text: a string as it is, a conversation's messages joined."""
     return turns if isinstance(turns, str) else "".join(message["content"] or "" for message in turns)

@@ -1,8 +1,8 @@
 """Rewards of single steps, and the tokens at which they end, for process supervision.
 
-In DeepSeekMath (arXiv 2402.03300, §4.1.3) a reward model scores every step, the last one with the answer too.
-Here the world's step verifier scores the steps, 1 or 0, and the answer is one more step: it ends with the
-completion, and its reward is the accuracy reward. Without it a wrong answer after right steps would go
+In DeepSeekMath (arXiv 2402.03300, §4.1.3) a reward model scores every step, also the last step with the
+answer. Here the world's step verifier scores the steps, 1 or 0, and the answer is one more step: it ends with
+the completion, and its reward is the accuracy reward. Without it a wrong answer after right steps would go
 unpunished.
 """
 
@@ -20,13 +20,14 @@ from encore.objectives.process_supervision import Steps
 from encore.worlds.protocol import Problem, World
 
 Reader = Callable[[Problem, str, list[int], float], Steps]  # problem, completion, its ids, accuracy -> steps
-Placer = Callable[[Problem, str, list[int]], list[int]]  # problem, completion, ids -> places in the ids
+Placer = Callable[[Problem, str, list[int]], list[int]]  # problem, completion, ids -> positions in the ids
 
 
 def reader(world: World, tokenizer: Any, special: bool = False) -> Reader:
-    """Reads the steps of a completion: those of the world's step verifier, then the answer.
+    """Return a reader of the steps of a completion: the steps of the world's step verifier, then the answer.
 
-    Of what its problem has begun only what comes behind it counts. `special`: as of `locator`.
+    If the problem has begun the completion, only steps behind this beginning count. `special` is as in
+    `locator`.
     """
     locate = locator(tokenizer, special)
 
@@ -39,9 +40,9 @@ def reader(world: World, tokenizer: Any, special: bool = False) -> Reader:
 
 
 def placer(world: World | None, tokenizer: Any, special: bool = False) -> Placer:
-    """Finds the tokens that end the steps of a completion (`step_ends`), and its last one.
+    """Return a finder of the tokens that end the steps of a completion (`step_ends`), and of its last token.
 
-    `special`: as of `locator`.
+    `special` is as in `locator`.
     """
     locate = locator(tokenizer, special)
 
@@ -52,10 +53,10 @@ def placer(world: World | None, tokenizer: Any, special: bool = False) -> Placer
 
 
 def step_ends(world: World | None, problem: Problem, completion: str) -> list[int]:
-    """Where the steps of a completion end, but for the whole, which is its last: offsets in its characters.
+    """Return where the steps of a completion end, as offsets in characters, without the whole completion.
 
-    They are the world's, behind what its problem has begun; of a data set, which has no world, they are the
-    lines that are not blank.
+    A world says where its steps end, after the prefill that the problem brings. A data set has no world: its
+    steps are the lines that are not blank.
     """
     if world is not None:
         begun = len(problem.begun)
@@ -69,19 +70,19 @@ def step_ends(world: World | None, problem: Problem, completion: str) -> list[in
 
 
 def verdicts(world: World, problem: Problem, completion: str) -> list[tuple[int, bool]]:
-    """Each of `step_ends`, and whether its step is right, by the world's step verifier."""
+    """Return each of `step_ends`, and whether its step is right, by the world's step verifier."""
     whole, begun = problem.begun + completion, len(problem.begun)
     both = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
     return [(end - begun, right) for end, right in both if end > begun]
 
 
 def locator(tokenizer: Any, special: bool = False) -> Callable[[str, list[int], list[int]], list[int]]:
-    """Finds the tokens of a completion that hold the last characters before some offsets, its `ends`.
+    """Return a function that finds the tokens of a completion with the last characters before some offsets.
 
-    `special`: completions are written with their special tokens, as samples on disk and evaluations have
-    them; only that which ends them is left out.
+    The offsets are its `ends`. `special`: completions contain their special tokens, as samples on disk and
+    evaluations have them, except the token that ends them.
     """
-    texts: dict[int, str] = {}  # token -> its text
+    texts: dict[int, str] = {}  # token -> text
 
     def locate(completion: str, ids: list[int], ends: list[int]) -> list[int]:
         written = ids[:-1] if special and ids[-1:] == [tokenizer.eos_token_id] else ids
@@ -96,25 +97,27 @@ def locator(tokenizer: Any, special: bool = False) -> Callable[[str, list[int], 
 
 
 def told(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
-    """How well `scores` (n,) tell right steps from wrong ones.
+    """Measure how well `scores` (n,) tell right steps from wrong steps.
 
-    `accuracy` of their signs; `right`, the share of right ones; `auc`, the chance that a right one scores
-    above a wrong one (half for a tie), where there are both. Empty without any.
+    `accuracy` is the share of right signs; `right` the share of right steps; `auc` the probability that a
+    right step scores above a wrong step (a tie counts half), if there are both. The result is empty without
+    steps.
     """
     if not len(right):
         return {}
-    found = {"accuracy": float(np.mean((scores > 0) == right)), "right": float(right.mean())}
+    measured = {"accuracy": float(np.mean((scores > 0) == right)), "right": float(right.mean())}
     if 0 < right.sum() < len(right):
         above = rankdata(scores)[right].sum() - right.sum() * (right.sum() + 1) / 2  # Mann and Whitney's U
-        found["auc"] = float(above / (right.sum() * (~right).sum()))
-    return found
+        measured["auc"] = float(above / (right.sum() * (~right).sum()))
+    return measured
 
 
 def _token_ends(ids: list[int], text: str, tokenizer: Any, **how: bool) -> list[int]:
-    """The offset in `text` just past each token, for tokenizers whose tokens decode differently in context.
+    """Return the offset in `text` just past each token.
 
-    Where several tokens make up one character, the last of them holds it and the others end before it. Raises
-    UserError if decoding does not give `text` again.
+    It holds for tokenizers whose tokens decode differently in context. If several tokens make up one
+    character, the last of them holds it and the others end before it. Raises UserError if decoding does not
+    give `text` again.
     """
     ends, end = [], 0
     for count in range(1, len(ids) + 1):

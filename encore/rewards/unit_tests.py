@@ -33,29 +33,32 @@ from encore.sandbox.verdicts import Verdicts
 from encore.worlds.protocol import Problem
 
 FENCE = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n(.*?)```", re.DOTALL)
-LONGEST = 100_000  # characters of an answer or a completion; a longer one has no tests, or is no program
-UNFINISHED = ("time", "SIGXCPU")  # how a program ended that had no more time
+LONGEST = 100_000  # characters; a longer answer has no tests, a longer completion is no program
+UNFINISHED = ("time", "SIGXCPU")  # endings of a program that ran out of time
 BELOW = (ast.Lt, ast.LtE)
 
 
 @dataclass(frozen=True)
 class UnitTest:
-    """`call` must give the value of `expected`, within `absolute` or `relative` times its size.
+    """A test: `call` must give the value of `expected`, within `absolute` or `relative` times its size.
 
-    `identical`: and of the same type, as `is` has it.
+    `identical`: the value must also have the same type, as with `is`.
     """
 
     call: str
     expected: str
     absolute: float = 0.0
     relative: float = 0.0
-    text: str = ""  # as the data set has it
+    text: str = ""  # the test as the data set has it
     identical: bool = False
 
 
 @dataclass(frozen=True)
 class UnitTests:
-    """The tests of a problem, () where one cannot be read; `setup`: imports; `name`: of the function."""
+    """The tests of a problem, () if one cannot be read.
+
+    `setup` has the imports, `name` names the function.
+    """
 
     tests: tuple[UnitTest, ...] = ()
     setup: str = ""
@@ -63,10 +66,10 @@ class UnitTests:
 
 
 class Unreadable(Exception):
-    """Of a test that has none of the forms above."""
+    """An error for a test that has none of the forms above."""
 
 
-# what reading a text that has no such form may raise; MemoryError: of the parser, whose stack is full
+# errors of reading a text that has no such form; MemoryError comes from the parser, whose stack is full
 UNREADABLE = (
     *(Unreadable, SyntaxError, ValueError, TypeError, LookupError),
     *(OverflowError, RecursionError, MemoryError),
@@ -75,7 +78,7 @@ UNREADABLE = (
 
 @lru_cache(maxsize=4096)
 def read(answer: str) -> UnitTests:
-    """The tests of a row's answer. Never raises: an answer that cannot be read has none."""
+    """Return the tests of a row's answer; an answer that cannot be read has none. Never raises."""
     try:
         if len(answer) > LONGEST:
             raise Unreadable
@@ -89,25 +92,38 @@ def read(answer: str) -> UnitTests:
 
 
 def _of_statements(statements: Sequence[ast.stmt]) -> UnitTests:
-    imports = [one for one in statements if isinstance(one, ast.Import | ast.ImportFrom)]
-    checks = [one for one in statements if isinstance(one, ast.FunctionDef) and one.name == "check"]
+    imports = [statement for statement in statements if isinstance(statement, ast.Import | ast.ImportFrom)]
+    checks = [
+        statement
+        for statement in statements
+        if isinstance(statement, ast.FunctionDef) and statement.name == "check"
+    ]
     name = ""
-    for one in statements:
-        if checks and isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
-            (argument,) = one.value.args
+    for statement in statements:
+        if checks and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            (argument,) = statement.value.args
             name = ast.unparse(argument)
             statements = [_Renamed(checks[0].args.args[0].arg, name).visit(line) for line in checks[0].body]
-    asserts = [one for one in statements if isinstance(one, ast.Assert)]
-    others = [one for one in statements if not isinstance(one, ast.Assert | ast.Import | ast.ImportFrom)]
-    if any(not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)) for one in others):
-        raise Unreadable  # such as a loop; a comment in quotes is none
+    asserts = [statement for statement in statements if isinstance(statement, ast.Assert)]
+    others = [
+        statement
+        for statement in statements
+        if not isinstance(statement, ast.Assert | ast.Import | ast.ImportFrom)
+    ]
+    if any(
+        not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        for statement in others
+    ):
+        raise Unreadable  # such as a loop; a comment in quotes is not a test
     name = name or _called(asserts)
-    tests = [_of_assert(one, name) for one in asserts if not isinstance(one.test, ast.Constant)]
+    tests = [
+        _of_assert(statement, name) for statement in asserts if not isinstance(statement.test, ast.Constant)
+    ]
     return UnitTests(tuple(tests), "\n".join(map(ast.unparse, imports)), name)
 
 
 class _Renamed(ast.NodeTransformer):
-    """HumanEval's `candidate` by the function's name."""
+    """A transformer that replaces HumanEval's `candidate` by the function's name."""
 
     def __init__(self, before: str, after: str) -> None:
         self.before, self.after = before, after
@@ -117,16 +133,16 @@ class _Renamed(ast.NodeTransformer):
 
 
 def _called(asserts: Sequence[ast.Assert]) -> str:
-    """The one function that every assert calls and that is not Python's own, as in `set(f(x))`."""
-    called = [{_function(node) for node in ast.walk(one)} - {""} for one in asserts]
+    """Return the only function that every assert calls and that is not Python's own, as in `set(f(x))`."""
+    called = [{_function(node) for node in ast.walk(test)} - {""} for test in asserts]
     common = set.intersection(*called) - {*dir(builtins), "isclose", "fabs"} if called else set()
     if len(common) != 1:
         raise Unreadable
     return common.pop()
 
 
-def _of_assert(one: ast.Assert, name: str) -> UnitTest:
-    test, text = one.test, ast.unparse(one)
+def _of_assert(statement: ast.Assert, name: str) -> UnitTest:
+    test, text = statement.test, ast.unparse(statement)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return UnitTest(f"bool({ast.unparse(test.operand)})", "False", text=text)
     if isinstance(test, ast.Compare):
@@ -145,22 +161,25 @@ def _of_assert(one: ast.Assert, name: str) -> UnitTest:
         raise Unreadable
     if isinstance(test, ast.Call) and _function(test) == "isclose":
         left, right = test.args
-        given = {key.arg: float(ast.literal_eval(key.value)) for key in test.keywords}
+        tolerances = {key.arg: float(ast.literal_eval(key.value)) for key in test.keywords}
         call, expected = _sides(left, right, name)
-        return UnitTest(call, expected, given.get("abs_tol", 0.0), given.get("rel_tol", 1e-9), text)
+        return UnitTest(call, expected, tolerances.get("abs_tol", 0.0), tolerances.get("rel_tol", 1e-9), text)
     if isinstance(test, ast.Call):
         return UnitTest(f"bool({ast.unparse(test)})", "True", text=text)
     raise Unreadable
 
 
 def _function(node: ast.AST) -> str:
-    """The name of what a node calls, `isclose` of `math.isclose(…)`; "" if it calls nothing."""
+    """Return the name of the function that a node calls, `isclose` for `math.isclose(…)`.
+
+    The result is "" if it calls none.
+    """
     function = node.func if isinstance(node, ast.Call) else None
     return getattr(function, "id", getattr(function, "attr", ""))
 
 
 def _sides(left: ast.expr, right: ast.expr, name: str) -> tuple[str, str]:
-    """(call, expected): the side that names the function, and the other, which must not."""
+    """Return (call, expected): the side that names the function, and the other side, which must not."""
     named = [any(getattr(node, "id", "") == name for node in ast.walk(side)) for side in (left, right)]
     if named[0] == named[1]:
         raise Unreadable
@@ -169,7 +188,7 @@ def _sides(left: ast.expr, right: ast.expr, name: str) -> tuple[str, str]:
 
 
 def program(question: str, completion: str, name: str) -> str:
-    """The program of a completion, see the top."""
+    """Return the program of a completion, as the module's docstring describes it."""
     text = completion.rpartition("</think>")[2]
     blocks = FENCE.findall(text) if len(text) <= LONGEST else []
     body = blocks[-1] if blocks else text
@@ -179,7 +198,10 @@ def program(question: str, completion: str, name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _expected(tests: UnitTests) -> tuple[Any, ...]:
-    """(tests,) values; the tests are trusted no more than programs, so they are worked out in the sandbox."""
+    """Return the values (tests,) that are expected.
+
+    They are worked out in the sandbox, because the tests are trusted no more than programs.
+    """
     if not tests.tests:
         return ()
     (result,) = run([Job(tests.setup, tuple(test.expected for test in tests.tests))])
@@ -187,12 +209,12 @@ def _expected(tests: UnitTests) -> tuple[Any, ...]:
 
 
 def verdicts(problems: Sequence[Problem], completions: Sequence[str]) -> list[Verdicts]:
-    """(completions,) verdicts; ([], []) where there are no tests. Raises UserError without a sandbox."""
+    """Return verdicts (completions,), ([], []) if there are no tests. Raises UserError without a sandbox."""
     return rollout(problems, completions)[0]
 
 
 def rollout(problems: Sequence[Problem], completions: Sequence[str]) -> tuple[list[Verdicts], int]:
-    """(completions,) `verdicts`, and how many of the programs were ended because their time was up.
+    """Return the `verdicts` (completions,), and how many programs were ended because their time was up.
 
     All programs together have one budget of time, see `Pool.run`.
     """
@@ -224,7 +246,7 @@ def _verdicts(question: str, tests: UnitTests, values: Sequence[Any]) -> Verdict
 
 
 def _tolerance(test: UnitTest, wanted: Any) -> float:
-    """How far a value may be from the one that is wanted; an integer that no float can hold has no share."""
+    """Return how far a value may be from `wanted`; an integer too large for a float has no relative share."""
     try:
         return max(test.absolute, test.relative * abs(float(wanted)) if test.relative else 0.0)
     except (TypeError, ValueError, OverflowError):
@@ -232,5 +254,5 @@ def _tolerance(test: UnitTest, wanted: Any) -> float:
 
 
 def _letters(text: str) -> str:
-    """Without spaces, and with one kind of quotes, which `ast.unparse` may change."""
+    """Return the text without spaces, and with one kind of quotes, which `ast.unparse` may change."""
     return "".join(text.split()).replace('"', "'")

@@ -1,4 +1,4 @@
-"""Whether an answer is right: by a world's verifier, or by the one that a data set's `verifier` names."""
+"""Verifiers say whether an answer is right: a world's, or the one that a data set's `verifier` names."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,16 +19,17 @@ Verifier = Callable[[Problem, str], bool]
 
 
 def of_task(task: Task) -> Verifier:
-    """Return the verifier of a task: its world's, or its data set's, math where that names none."""
+    """Return the verifier of a task: its world's or its data set's, math if the data set names none."""
     world = task.make_world()
     return world.verify if world else verifier(task.verifies)
 
 
 def verifier(name: str) -> Callable[[Problem, str], bool]:
-    """The verifier of a data set by the name that its task gives, as encore/recipe/task.py lists them.
+    """Return the verifier of a data set by the name in its task, as encore/recipe/task.py lists them.
 
-    A user's own is called with a question, its answer and a completion. What it raises is an own_code.Failed,
-    with the completion: a training ends by it, an evaluation counts the answer as wrong and says so.
+    A user's own verifier is called with a question, its answer and a completion. Its errors are raised as
+    own_code.Failed, with the completion: a training ends by it, and an evaluation counts the answer as wrong
+    and says so.
     """
     if own_code.is_own(name):
         return _own_verifier(name)
@@ -39,7 +40,7 @@ def verifier(name: str) -> Callable[[Problem, str], bool]:
 
 def _own_verifier(name: str) -> Callable[[Problem, str], bool]:
     function = own_code.load(name)
-    right = own_code.bounded(name, lambda *given: bool(function(*given)))
+    right = own_code.bounded(name, lambda *arguments: bool(function(*arguments)))
 
     def verify(problem: Problem, completion: str) -> bool:
         try:
@@ -51,13 +52,13 @@ def _own_verifier(name: str) -> Callable[[Problem, str], bool]:
 
 
 def countdown(problem: Problem, completion: str) -> bool:
-    """Whether the answer is an expression with the value and the numbers of the problem's own."""
+    """Return whether the answer is an expression with the right value, made of the problem's numbers."""
     gold = work_out(problem.answer)
     return gold is not None and makes(work_out(answer(completion) or ""), gold.numbers, gold.value)
 
 
 def math_verifier(equal: Comparer | None = None) -> Callable[[Problem, str], bool]:
-    """Whether `math_verdict` of a problem and a completion is `right`."""
+    """Return a verifier that says whether `math_verdict` of a problem and a completion is `right`."""
     compare = equal or Comparer()
 
     def verify(problem: Problem, completion: str) -> bool:
@@ -67,10 +68,10 @@ def math_verifier(equal: Comparer | None = None) -> Callable[[Problem, str], boo
 
 
 def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdict:
-    r"""The completion's one final answer against the data set's. Bounded in CPU time, never raises.
+    r"""Return the verdict on the completion's final answer. Bounded in CPU time, never raises.
 
-    A reference solution stands for its last `\boxed{…}`, or for what follows its last `####`. An expression
-    copied from the question is no answer, unless it is the data set's to the letter.
+    In a reference solution the answer is its last `\boxed{…}`, or the text after its last `####`. An
+    expression copied from the question is not an answer, unless it is the data set's to the letter.
     """
     pair = _answers(problem, completion)
     return pair if isinstance(pair, str) else compare.verdict(*pair)
@@ -79,15 +80,15 @@ def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdic
 def math_verdicts(
     compare: Comparer, problems: Sequence[Problem], completions: Sequence[str]
 ) -> list[Verdict]:
-    """(completions,) `math_verdict` of a rollout, which has one budget of CPU time."""
+    """Return the `math_verdict` of a rollout's completions, (completions,), within one budget of CPU time."""
     pairs = [_answers(*both) for both in zip(problems, completions, strict=True)]
     judged = iter(compare.verdicts([pair for pair in pairs if not isinstance(pair, str)]))
     return [pair if isinstance(pair, str) else next(judged) for pair in pairs]
 
 
 def _answers(problem: Problem, completion: str) -> tuple[str, str] | Verdict:
-    """The data set's answer and the completion's; the verdict where these two need not be compared."""
-    given, gold = final_answer(completion), reference(problem.answer)
-    if given is None:
+    """Return the data set's answer and the completion's; or the verdict, if they need not be compared."""
+    claimed, gold = final_answer(completion), reference(problem.answer)
+    if claimed is None:
         return "unreadable"
-    return "wrong" if copied(given, problem.question, gold) else (gold, given)
+    return "wrong" if copied(claimed, problem.question, gold) else (gold, claimed)

@@ -1,4 +1,4 @@
-"""Learning curves, and the numbers that sum them up, from a trainer's log history."""
+"""Learning curves, and the numbers that summarise them, from a trainer's log history."""
 
 import csv
 import io
@@ -11,28 +11,28 @@ Row = tuple[int, str, float]  # step, metric, value
 FIFTH = 0.2  # share of the steps over which `first_fifth` and `last_fifth/` average
 NOT_MEASURED = {"step", "epoch", "total_flos", "num_input_tokens_seen"}  # bookkeeping of the trainer
 RATIOS = ("ratio/deviation", "ratio/token_std", "ratio/sequence_std", "clip_fraction")
-LEAST_CLIPPED = 1e-6  # the logarithm of a clip fraction is taken of this at least
+LEAST_CLIPPED = 1e-6  # smallest clip fraction of which the logarithm is taken
 TIMED = {"step_time", "tokens_per_s"}
 
 
 def rows(history: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """One row for each step and metric, without the summary that a trainer logs after its last step."""
+    """Return a row for each step and metric, without the summary that a trainer logs after its last step."""
     return [
         (int(entry["step"]), name, float(value))
         for entry in history
         if "train_runtime" not in entry
-        for name, value in sorted(entry.items())  # a resumed history has another order
+        for name, value in sorted(entry.items())  # sorted, because a resumed history has another order
         if name not in NOT_MEASURED and isinstance(value, int | float) and math.isfinite(value)
     ]
 
 
 def deterministic(curve: Iterable[Row]) -> list[Row]:
-    """The curve without times, so that a repeated run gives the same bytes."""
+    """Return the curve without times, so that a repeated run gives the same bytes."""
     return [row for row in curve if row[1] not in TIMED]
 
 
 def timing(curve: Iterable[Row]) -> list[Row]:
-    """`step_time` in seconds, and `tokens_per_s` between one logged step and the next."""
+    """Return `step_time` in seconds, and `tokens_per_s` between one logged step and the next."""
     timed: list[Row] = []
     counted: dict[int, float] = {}
     seconds: dict[int, float] = {}
@@ -52,20 +52,23 @@ def timing(curve: Iterable[Row]) -> list[Row]:
 
 
 def text(curve: Iterable[Row]) -> str:
-    """CSV with the columns step, metric, value; floats as Python prints them, so no digit is lost."""
+    """Return CSV with the columns step, metric, value; floats as Python prints them, so no digit is lost."""
     return "step,metric,value\n" + lines(curve)
 
 
 def lines(curve: Iterable[Row]) -> str:
-    """The rows of `text`, without its heading."""
+    """Return the rows of `text`, without its heading."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows((step, name, repr(value)) for step, name, value in curve)
     return out.getvalue()
 
 
 def scalars(curve: list[Row]) -> dict[str, float]:
-    """`last/<metric>`, the last value; `last_fifth/<metric>`, the mean over the last fifth of the steps;
-    and `ratios`."""
+    """Return the scalars of a curve.
+
+    They are `last/<metric>`, the last value; `last_fifth/<metric>`, the mean over the last fifth of the
+    steps; and `ratios`.
+    """
     if not curve:
         return {}
     after = max(step for step, _, _ in curve) * (1 - FIFTH)
@@ -80,7 +83,7 @@ def scalars(curve: list[Row]) -> dict[str, float]:
 
 
 def ratios(values: Mapping[str, list[float]]) -> dict[str, float]:
-    """Importance ratios of all steps: `mean/<metric>`, `mean/log10_clip_fraction`, `max/ratio_deviation`."""
+    """Return the scalars of ratios: `mean/<metric>`, `mean/log10_clip_fraction`, `max/ratio_deviation`."""
     summary = {f"mean/{name}": sum(values[name]) / len(values[name]) for name in RATIOS if name in values}
     if "mean/clip_fraction" in summary:
         fraction = max(summary["mean/clip_fraction"], LEAST_CLIPPED)
@@ -91,13 +94,13 @@ def ratios(values: Mapping[str, list[float]]) -> dict[str, float]:
 
 
 def first_fifth(curve: list[Row], metric: str) -> float | None:
-    """Mean of `metric` over the first fifth of the steps; None where it was not logged there."""
+    """Return the mean of `metric` over the first fifth of the steps; None if it was not logged there."""
     until = FIFTH * max((step for step, _, _ in curve), default=0)
     values = [value for step, name, value in curve if name == metric and step <= until]
     return sum(values) / len(values) if values else None
 
 
 def first_fifths(curve: list[Row], metrics: Iterable[str]) -> dict[str, float]:
-    """`first_fifth/<metric>` of each of `metrics` that was logged there."""
+    """Return `first_fifth/<metric>` of each of `metrics` that was logged there."""
     means = {f"first_fifth/{name}": first_fifth(curve, name) for name in metrics}
     return {name: value for name, value in means.items() if value is not None}

@@ -3,7 +3,7 @@
 The list has the digests of the result's files, as `sha256sum -c` reads them in their folder: `metrics.sha256`
 of a stage, `<checkpoint>.sha256` of an evaluation, `table.sha256` of an analysis, `report.sha256` of a page.
 Logs are left out. The record, `metrics.lineage` and so on, says what the result was made from. It is written
-after the list, so where there is a record the list is whole.
+after the list, so if there is a record the list is complete.
 
 This file imports the standard library alone: the last command of a job runs it without any package.
 """
@@ -35,7 +35,7 @@ def record(result: str | Path) -> Path:
 
 
 def files_of(result: Path) -> list[Path]:
-    """Return the files for which a result stands, without hidden files and what was moved aside."""
+    """Return the files for which a result stands, without hidden files and files that were moved aside."""
     folder = result.parent
     whole = result.name in WHOLE and folder.name != "evals"
     paths = folder.rglob("*") if whole else folder.glob(f"{result.stem}.*")
@@ -72,12 +72,12 @@ def listed(result: Path) -> dict[Path, str] | None:
 
 
 def text_of(names: Iterable[tuple[str, str]]) -> str:
-    """Return the text of a list, of pairs (digest, name)."""
+    """Return the text of a list that has these pairs (digest, name)."""
     return "".join(f"{digest}  {name}\n" for digest, name in names)
 
 
 def parse(text: str) -> dict[str, str]:
-    """Return name -> digest of the text of a list. Raises ValueError if the text is not exactly a list."""
+    """Return name -> digest from the text of a list. Raises ValueError if the text is not exactly a list."""
     lines = [LINE.fullmatch(line) for line in text.splitlines()]
     names = {line[2]: line[1] for line in lines if line}
     if text != text_of((digest, name) for name, digest in names.items()):
@@ -86,7 +86,7 @@ def parse(text: str) -> dict[str, str]:
 
 
 def write(file: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     partial = file.with_name(f".{file.name}.partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(file)

@@ -1,4 +1,4 @@
-"""What every job sets before it imports torch: telemetry, network, threads, memory, garbage collection."""
+"""The settings that every job makes before it imports torch: telemetry, network, threads, memory, garbage."""
 
 import ctypes
 import gc
@@ -13,13 +13,13 @@ from typing import Any
 from encore.errors import UserError
 from encore.runtime import gpus
 
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of glibc's mallopt, in malloc.h
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, in malloc.h
 
 
 def quiet_environment(names_hub: bool) -> None:
     """Turn telemetry off, and the network too unless the job names something of the Hub.
 
-    To be called before torch and the Hugging Face libraries are imported: they read these variables once.
+    Call it before importing torch and the Hugging Face libraries, which read these variables once.
     """
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["VLLM_NO_USAGE_STATS"] = "1"
@@ -29,13 +29,13 @@ def quiet_environment(names_hub: bool) -> None:
     # Threads that wait sleep instead of spinning: on a busy machine two spinning threads are ten times slower
     # than one thread.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it warns wherever it is installed, unasked
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it would warn wherever it is installed
     if not names_hub:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 def names_hub(config: Any) -> bool:
-    """Whether a configuration has a key `hub` at any depth."""
+    """Return whether a configuration has a key `hub` at any depth."""
     if isinstance(config, dict):
         return "hub" in config or any(names_hub(value) for value in config.values())
     return isinstance(config, list) and any(names_hub(value) for value in config)
@@ -44,22 +44,23 @@ def names_hub(config: Any) -> bool:
 def stop_in_one_line(say: Callable[[str], None], saved: Callable[[], str]) -> None:
     """Have Ctrl-C or SIGTERM end the process at once with a line, not with a traceback of some import.
 
-    `saved` tells what is kept. Nothing is lost by the sudden end: files are written whole or not at all, and
-    the kernel drops the locks. Exit status: 130 or 143, as of a shell. A process of several that train is
-    ended by SIGTERM without a word: who sends it, when another one fails, tells of that one.
+    `saved` returns a phrase about what is kept. Nothing is lost by the sudden end: files are written
+    completely or not at all, and the kernel drops the locks. The exit status is 130 or 143, as of a shell. If
+    several processes train, SIGTERM ends a process silently: the sender, which acts because another process
+    failed, reports that one.
     """
     told_to_end = (signal.SIGINT,) if gpus.spread() else (signal.SIGINT, signal.SIGTERM)
 
     def stop(number: int, _: Any) -> None:
-        for one in told_to_end:
-            signal.signal(one, signal.SIG_IGN)  # one line, however often the key is pressed
+        for signal_number in told_to_end:
+            signal.signal(signal_number, signal.SIG_IGN)  # one line, however often the key is pressed
         line = f"stopped; {saved()}"
         say(line)
         print(line, file=sys.stderr, flush=True)
         os._exit(128 + number)
 
-    for one in told_to_end:
-        signal.signal(one, stop)
+    for end_signal in told_to_end:
+        signal.signal(end_signal, stop)
 
 
 def ask_nothing() -> None:
@@ -77,8 +78,8 @@ def few_collections() -> None:
 def keep_memory() -> None:
     """Have glibc keep freed memory, up to a gigabyte, for the next tensor; elsewhere, do nothing.
 
-    By default most of it goes back to the kernel, which clears each page before it gives it out again: a
-    tenth of the time of an evaluation. Blocks above 32 MiB, the most that glibc allows, still go back.
+    By default most freed memory goes back to the kernel, which clears each page before it gives it out again:
+    a tenth of the time of an evaluation. Blocks above 32 MiB, the most that glibc allows, still go back.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt:
@@ -87,15 +88,15 @@ def keep_memory() -> None:
 
 
 def keep_imports() -> None:
-    """Have no search for garbage look at what was made so far, nor the ones as the process ends.
+    """Exempt the objects made so far from garbage collection, including the collections as the process ends.
 
-    To be called after the imports, which make hundreds of thousands of objects: each job is a second shorter.
+    Call it after the imports, which make hundreds of thousands of objects: each job is a second shorter.
     """
     gc.freeze()
 
 
 def roles(texts: list[str]) -> dict[str, Path]:
-    """role -> path, from texts `role=path`. Raises UserError for any other text."""
+    """Return role -> path, from texts `role=path`. Raises UserError for any other text."""
     pairs = [text.partition("=") for text in texts]
     if bad := [role for role, _, path in pairs if not path]:
         raise UserError(f"--input {bad[0]}: expected ROLE=METRICS_JSON")

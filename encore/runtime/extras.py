@@ -1,4 +1,4 @@
-"""Packages that not everybody has: whether a job that asks for one finds it, before anything is loaded."""
+"""Packages that not everybody has: checks that a job has the ones it asks for, before anything is loaded."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -12,19 +12,19 @@ INSTALL_GYM = "pip install -e '.[gym]'"
 
 
 def require(package: str, lacking: str, install: str, key: str = "the key") -> None:
-    """Raise UserError where a package is not installed: `lacking` begins the line, `install` would help.
+    """Raise UserError if a package is not installed: `lacking` begins the line, `install` would help.
 
-    A mere folder of its name is none; wandb makes one where it is used.
+    A folder of the package's name does not count; wandb makes one where it is used.
     """
-    found = find_spec(package)
-    if found is None or found.origin is None:
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
         raise UserError(f"{lacking} is not installed here; `{install}`, or leave {key} out")
 
 
 def require_vllm(config: Mapping[str, Any], where: str = "") -> None:
-    """Raise UserError where `config`, of a stage or an evaluation, asks for vLLM and it is not installed.
+    """Raise UserError if `config`, of a stage or an evaluation, asks for vLLM and it is not installed.
 
-    `where`: what stands before the name of a key, such as "evals.".
+    `where` is the text before the name of a key, such as "evals.".
     """
     if config.get("backend") == "vllm":
         asked = f"{where}backend: vllm"
@@ -36,12 +36,12 @@ def require_vllm(config: Mapping[str, Any], where: str = "") -> None:
 
 
 def require_gym(task: str) -> None:
-    """Raise UserError where a task is of reasoning-gym by this name, and the library is not installed."""
+    """Raise UserError if a task belongs to reasoning-gym, by its name, and the library is not installed."""
     require("reasoning_gym", f"task.reasoning_gym: {task}, but reasoning-gym", INSTALL_GYM, "the task")
 
 
 def require_bitsandbytes(config: Mapping[str, Any]) -> None:
-    """Raise UserError where a stage's `lora` asks for weights of 4 bits, and nothing here can pack them."""
+    """Raise UserError if a stage's `lora` asks for weights of 4 bits, which no installed package can pack."""
     kind = config.get("lora", {}).get("quantized")
     if kind:
         require("bitsandbytes", f"lora.quantized: {kind}, but bitsandbytes", INSTALL_QLORA)

@@ -1,4 +1,4 @@
-"""Files written whole or not at all; a full disk is one line, whatever error the library raises."""
+"""Files written completely or not at all; a full disk is one line, whatever error the library raises."""
 
 import errno
 import json
@@ -19,7 +19,7 @@ TORCH_SAYS = ("unexpected pos", "iostream error")
 
 
 def _no_room(error: Exception) -> bool:
-    """Whether `error` says that a file could not grow.
+    """Return whether `error` says that a file could not grow.
 
     On a full disk Python raises an OSError, safetensors a SafetensorError, and torch a RuntimeError: about an
     "unexpected pos" or, before the first bytes, an "iostream error".
@@ -62,5 +62,5 @@ def write(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """`write` of deterministic JSON: sorted keys, no NaN."""
+    """Write deterministic JSON by `write`: sorted keys, no NaN."""
     write(path, json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + "\n")

@@ -1,4 +1,4 @@
-"""As many GPUs as a job asks for: none, one, or several by torchrun, which starts a process for each.
+"""The GPUs that a job asks for: none, one, or several by torchrun, which starts a process for each.
 
 All of these processes train; only the first one writes results.
 """
@@ -17,7 +17,7 @@ from typing import IO
 from encore.errors import UserError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-SERVING = "ENCORE_VLLM_GPUS"  # names as in VISIBLE: of the GPUs set apart for a vLLM server
+SERVING = "ENCORE_VLLM_GPUS"  # names of the GPUs reserved for a vLLM server, as in VISIBLE
 WAIT = 10.0  # seconds between two looks for a free GPU
 LOCKS = Path(tempfile.gettempdir()) / f"encore-gpus-{os.getuid()}"
 # stages whose trainer spreads a batch over processes; the others use one GPU, or the engine uses several
@@ -27,7 +27,7 @@ SPREAD = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo")
 # "CUDA Toolkit and Corresponding Driver Versions")
 DRIVERS = {"12": 525, "13": 580}
 
-# how `accelerate launch` tells its processes to shard by FSDP2, a unit a layer, checkpoints in parts too
+# the variables by which `accelerate launch` has its processes shard by FSDP2, a layer at a time
 FSDP = {
     "ACCELERATE_USE_FSDP": "true",
     "FSDP_VERSION": "2",
@@ -39,27 +39,27 @@ SHARDED = ("sft", "reward_model", "dpo", "grpo", "ppo")
 
 
 def rank() -> int:
-    """The number of this process within its stage: 0 is the first, or the only one."""
+    """Return the number of this process within its stage: 0 is the first, or the only one."""
     return int(os.environ.get("RANK", "0"))
 
 
 def first() -> bool:
-    """Whether this process is the one that writes results."""
+    """Return whether this process is the one that writes results."""
     return rank() == 0
 
 
 def spread() -> bool:
-    """Whether torchrun has started this process, as one of several of a stage."""
+    """Return whether torchrun has started this process, as one of several of a stage."""
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def processes() -> int:
-    """How many processes this stage runs in, on all its nodes."""
+    """Return the number of processes that this stage runs in, on all its nodes."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def nodes() -> int:
-    """How many machines this stage runs on; torchrun starts as many processes on each."""
+    """Return the number of machines that this stage runs on; torchrun starts as many processes on each."""
     return processes() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
@@ -75,7 +75,7 @@ def shard(how: str) -> None:
 
 
 def sharded() -> bool:
-    """Whether the weights of this stage are to be spread over its processes."""
+    """Return whether the weights of this stage are to be spread over its processes."""
     return os.environ.get("ACCELERATE_USE_FSDP") == "true"
 
 
@@ -83,10 +83,10 @@ def sharded() -> bool:
 def reserved(asked: int | None, say: Callable[[str], None], serving: int = 0) -> Iterator[list[IO]]:
     """Wait for `asked` GPUs that no other job of this machine uses, make them visible, and hold their locks.
 
-    With 0, none is visible: what a recipe does on the CPU is the same everywhere, to the bit. With None, or
-    where a scheduler has set CUDA_VISIBLE_DEVICES to just as many, what is visible stays so, without locks.
-    The last `serving` of them are named in `SERVING`, for a vLLM server, and not visible. Enter it before
-    CUDA starts. Raises UserError where the machine has fewer GPUs, where none is left to train, or where CUDA
+    With 0, no GPU is visible: what a recipe does on the CPU is the same everywhere, to the bit. With None, or
+    if a scheduler has set CUDA_VISIBLE_DEVICES to exactly as many, the visible GPUs stay the same, without
+    locks. The last `serving` GPUs are named in `SERVING`, for a vLLM server, and not visible. Enter this
+    before CUDA starts. Raises UserError if the machine has fewer GPUs, if none is left to train, or if CUDA
     cannot use them.
     """
     held: dict[str, IO] = {}
@@ -109,23 +109,23 @@ def reserved(asked: int | None, say: Callable[[str], None], serving: int = 0) ->
 
 
 def _awaited(names: Sequence[str], asked: int, say: Callable[[str], None]) -> dict[str, IO]:
-    """Wait for `asked` free GPUs. Returns name -> lock."""
+    """Wait for `asked` free GPUs, and return name -> lock."""
     LOCKS.mkdir(exist_ok=True)
     announced = False
     while len(held := _free(names, asked)) < asked:
         if not announced:
             say(f"waiting for GPUs: {asked} asked, {len(held)} of {len(names)} are free")
         announced = True
-        held.clear()  # a job that waits holds none, so that no two wait for each other
+        held.clear()  # a waiting job holds no GPU, so that no two jobs wait for each other
         time.sleep(WAIT)
     return held
 
 
 def unusable(count: int) -> str | None:
-    """Why CUDA cannot use `count` of the visible GPUs; None where it can.
+    """Return why CUDA cannot use `count` of the visible GPUs; None if it can.
 
-    The number of visible GPUs does not tell: it comes from the driver's NVML, which also counts those that
-    the driver is too old to use. Torch would then train on the CPU without a word.
+    The number of visible GPUs does not tell: it comes from the driver's NVML, which also counts GPUs that the
+    driver is too old to use. Torch would then silently train on the CPU.
     """
     import torch  # only here: runtime is also imported by code that must not load torch
 
@@ -148,7 +148,7 @@ def unusable(count: int) -> str | None:
 
 
 def driver() -> str | None:
-    """The version of the NVIDIA driver, such as 580.65.06; None where nvidia-smi does not tell."""
+    """Return the version of the NVIDIA driver, such as 580.65.06; None if nvidia-smi does not report it."""
     command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
@@ -158,7 +158,7 @@ def driver() -> str | None:
 
 
 def _free(names: Sequence[str], most: int) -> dict[str, IO]:
-    """Name -> lock of free GPUs, `most` of them at most."""
+    """Return name -> lock of at most `most` free GPUs."""
     held: dict[str, IO] = {}
     for name in names:
         if len(held) < most:
@@ -170,18 +170,18 @@ def _free(names: Sequence[str], most: int) -> dict[str, IO]:
 
 
 def _visible() -> list[str]:
-    """The names of the GPUs that CUDA would see."""
+    """Return the names of the GPUs that CUDA would see."""
     import torch  # only here: runtime is also imported by code that must not load torch
 
-    given = os.environ.get(VISIBLE)
+    visible = os.environ.get(VISIBLE)
     count = torch.cuda.device_count()
-    return given.split(",")[:count] if given else [str(number) for number in range(count)]
+    return visible.split(",")[:count] if visible else [str(number) for number in range(count)]
 
 
 def _set_apart(count: int) -> None:
     """Take the last `count` visible GPUs from this process and those it starts, and name them in `SERVING`.
 
-    Raises UserError where none is left.
+    Raises UserError if no GPU is left.
     """
     names = _visible()
     if count >= len(names):
@@ -192,7 +192,7 @@ def _set_apart(count: int) -> None:
 
 
 def launch(processes: int, arguments: Sequence[str], held: Sequence[IO]) -> None:
-    """Become torchrun, which starts a stage in so many processes and keeps the locks `held`.
+    """Become torchrun, which starts a stage in `processes` processes and keeps the locks `held`.
 
     `arguments` are the command line of encore.stages.
     """

@@ -1,8 +1,8 @@
 """Run a command that must not outlive the process that asked for it: `python -m encore.runtime.guard PID …`.
 
-PID is the process that starts this one. When it is gone, even by `kill -9`, or when this process is told to
+PID is the process that starts this one. When it is gone, even by `kill -9`, or when this process is asked to
 end, the command and all that it has started in its process group are ended too: asked first, then killed. The
-exit status is the command's; 128 + n where signal n has ended it, as in a shell.
+exit status is the command's, or 128 + n if signal n has ended it, as in a shell.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ GRACE = 10.0  # seconds that the command has to end by itself
 
 
 def main(arguments: list[str]) -> int:
-    """`arguments`: the parent's process id, and the command."""
+    """Run a command. `arguments` are the parent's process id, and the command. Returns the exit status."""
     parent, told = int(arguments[0]), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: told.set())
@@ -36,12 +36,12 @@ def main(arguments: list[str]) -> int:
 def end_with(parent: int) -> None:
     """Have Linux kill this process as soon as its parent has ended."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it has already
+    if os.getppid() != parent:  # the parent has already ended
         os._exit(1)
 
 
 def _end(command: subprocess.Popen[bytes]) -> None:
-    """End the process group of `command`, also where it has ended itself and left others behind."""
+    """End the process group of `command`, even if the command itself has ended and left others behind."""
     _signal(command, signal.SIGTERM)
     deadline = time.monotonic() + GRACE
     while _signal(command, 0) and time.monotonic() < deadline:
@@ -52,7 +52,7 @@ def _end(command: subprocess.Popen[bytes]) -> None:
 
 
 def _signal(command: subprocess.Popen[bytes], number: int) -> bool:
-    """Send a signal to the process group of `command`; whether there is still one."""
+    """Send a signal to the process group of `command`, and return whether the group still exists."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(command.pid, number)
         return True

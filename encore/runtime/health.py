@@ -1,6 +1,6 @@
 """Checks before, during and after a stage's work. An error stops the stage; a warning goes into metrics.json.
 
-What cannot be checked, because it was not measured, gives no check at all.
+What was not measured is not checked.
 """
 
 import re
@@ -25,7 +25,7 @@ ZERO_VARIANCE = 0.50
 UNDERFULL = 0.0
 # Below a tenth of its first value, sampling is all but greedy and the policy finds nothing new.
 ENTROPY_LEFT = 0.10
-# Before its first update the policy is the one that sampled the rollout. A ratio further from 1 than rounding
+# before its first update the policy is the one that sampled the rollout. A ratio further from 1 than rounding
 # explains means that training computes other log-probabilities than sampling did.
 RATIO_AT_START = 1e-4
 
@@ -34,9 +34,9 @@ class GapLimits(NamedTuple):
     """Limits of the mean difference between a sampler's log-probabilities and the trainer's, nats a token."""
 
     warns: float
-    stops: float  # the sampler is no longer the policy that learns
-    growth: float | None  # a gap above `warns` also stops at so many times the run's first gaps
-    rows: int  # the gap that is judged is the median of so many log rows, each of one rollout or more
+    stops: float  # above this the sampler is no longer the policy that learns
+    growth: float | None  # a gap above `warns` also stops at this multiple of the run's first gaps
+    rows: int  # the judged gap is the median of this number of log rows, each of one rollout or more
 
 
 # Float32 gives a millionth, so any row that is further away has a cause. In bf16 a sound run has a gap:
@@ -48,13 +48,13 @@ SAMPLER_GAP: dict[Precision, GapLimits] = {
     "half": GapLimits(warns=0.06, stops=0.3, growth=5.0, rows=5),
 }
 
-FLAT = "last_fifth/frac_reward_zero_std/"  # + a domain: of stages with several
+FLAT = "last_fifth/frac_reward_zero_std/"  # + a domain, for stages with several domains
 
 
 class Check(TypedDict):
-    """One check, as metrics.json has it."""
+    """A check, as metrics.json has it."""
 
-    check: str  # its name
+    check: str  # name of the check
     ok: bool
     value: float
     limit: float
@@ -76,10 +76,10 @@ def check(
 
 
 def stop_at_errors(checks: Sequence[Check]) -> list[Check]:
-    """`checks` unchanged. Raises UserError with the first one that failed and is an error."""
-    for one in checks:
-        if not one["ok"] and one["severity"] == "error":
-            raise UserError(f"health check {one['check']}: {one['message']}")
+    """Return `checks` unchanged. Raises UserError with the first failed check that is an error."""
+    for check in checks:
+        if not check["ok"] and check["severity"] == "error":
+            raise UserError(f"health check {check['check']}: {check['message']}")
     return list(checks)
 
 
@@ -87,7 +87,7 @@ def stop_at_errors(checks: Sequence[Check]) -> list[Check]:
 
 
 def unjudged(task: str, failures: Sequence[str], completions: int) -> Check:
-    """What one's own verifier said of completions that it failed over, of so many: they count as wrong."""
+    """Return the check that a user's verifier failed over none of `completions`: failures count as wrong."""
     message = f"{task}: {len(failures)} of {completions} completions count as wrong: {failures[0]}"
     severity: Severity = "error" if len(failures) == completions else "warning"
     return check("verifier_fails", False, len(failures) / completions, 0.0, message, severity)
@@ -97,19 +97,22 @@ def unjudged(task: str, failures: Sequence[str], completions: int) -> Check:
 
 
 def enough(available: int, needed: int, what: str) -> Check:
-    """Training leaves out an incomplete last batch of an epoch; with less than one batch it does nothing."""
+    """Check that there is data for one batch: training leaves out an incomplete last batch of an epoch."""
     message = f"one step takes {needed} {what}, there are {available}"
     return check("enough_data", available >= needed, available, needed, message, "error")
 
 
 def enough_prompts(available: int, needed: int) -> Check:
-    """With fewer prompts than one rollout takes, TRL makes no step, and does not say so."""
+    """Check that there are prompts for one rollout; with fewer, TRL silently makes no step."""
     message = f"one rollout takes {needed} prompts, there are {available}"
     return check("enough_prompts", available >= needed, available, needed, message, "error")
 
 
 def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
-    """The tokenizer knows every token of `texts`. A policy may itself have written the unknown token."""
+    """Check that the tokenizer knows every token of `texts`.
+
+    A policy may itself have written the unknown token.
+    """
     unknown, written = tokenizer.unk_token_id, tokenizer.unk_token
     bad = []
     if unknown is not None and texts:
@@ -124,7 +127,7 @@ def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
 
 
 def context(longest: int, cap: int, limit: int | None) -> Check:
-    """Prompt and completion, or a document (`cap` 0), fit into the model's context."""
+    """Check that prompt and completion, or a document (`cap` 0), fit into the model's context."""
     what = "the longest document needs"
     if cap:
         what = f"the longest prompt ({longest} tokens) and a completion of {cap} need"
@@ -135,41 +138,42 @@ def context(longest: int, cap: int, limit: int | None) -> Check:
 
 
 def left_out(long: int, prompts: int, max_length: int | None) -> Check:
-    """No prompt was left out for a response that makes more than `max_length` tokens with it."""
+    """Check that no prompt was left out because it and a response have more than `max_length` tokens."""
     message = f"{long} of {prompts} prompts have a response longer than max_length {max_length}"
     return check("long", long == 0, long, 0, f"{message}: they are skipped")
 
 
-def template_of(policy: Path | None, own: Any) -> Any:
-    """The template, or `chat`, that a policy was trained with; of several `own` if it is one, else the first.
+def template_of(policy: Path | None, stage_form: Any) -> Any:
+    """Return the template, or `chat`, that a policy was trained with.
 
-    `policy`: the metrics.json of its stage.
+    If it was trained with several, it is `stage_form` if that is one of them, else the first. `policy` is the
+    metrics.json of the policy's stage.
     """
     config = sentinel.read(policy)["config"] if policy else {}
     parts = [config, *config.get("corpus", {}).get("also", []), *config.get("domains", {}).values()]
     templates = [part[key] for part in parts for key in FORMS if key in part]
-    return own if own in templates else next(iter(templates), None)
+    return stage_form if stage_form in templates else next(iter(templates), None)
 
 
-def same_template(own: Any, policy: Path | None) -> Check:
-    """Check that the policy was trained with `own`, the template or `chat` of a stage, as far as known."""
-    base = template_of(policy, own)
-    ok = base is None or base == own
+def same_template(stage_form: Any, policy: Path | None) -> Check:
+    """Check that the policy was trained with the form of a stage, its template or `chat`, as far as known."""
+    base = template_of(policy, stage_form)
+    ok = base is None or base == stage_form
     message = "the policy was trained with this template" if ok else f"the policy was trained with {base!r}"
     return check("same_template", ok, 0 if ok else 1, 0, message)
 
 
-# -- what came of it -----------------------------------------------------------------------------------------
+# -- the results ---------------------------------------------------------------------------------------------
 
 
 def truncated(rate: float) -> Check:
-    """Warns if many sampled completions were cut before their end."""
+    """Warn if many sampled completions were cut before their end."""
     message = f"{rate:.1%} of completions are cut at the cap"
     return check("truncation", rate <= TRUNCATION, rate, TRUNCATION, message)
 
 
 def falling_loss(curve: list[curves.Row], scalars: Mapping[str, float]) -> list[Check]:
-    """Warns if the loss rises from the first fifth of the steps to the last."""
+    """Warn if the loss rises from the first fifth of the steps to the last."""
     first, last = curves.first_fifth(curve, "loss"), scalars.get("last_fifth/loss")
     if first is None or last is None:
         return []
@@ -183,11 +187,11 @@ def training(
     precision: Precision,
     when: str = "in the last fifth of the steps",
 ) -> list[Check]:
-    """Warnings about a policy's training so far, from its curve and the curve's `scalars`.
+    """Return warnings about a policy's training so far, from its curve and the curve's `scalars`.
 
     The last fifth of the steps is compared with a fixed limit (truncation, groups without variance), with the
-    first value (entropy) or with the first fifth (accuracy, and of each domain all rewards). `precision`: in
-    which the policy is trained. Messages end with `when`.
+    first value (entropy) or with the first fifth (accuracy, and all rewards of each domain). `precision` is
+    the precision in which the policy is trained. Messages end with `when`.
     """
     checks = []
 
@@ -219,7 +223,7 @@ def training(
 
 
 def sampled_as_trained(curve: list[curves.Row], precision: Precision) -> list[Check]:
-    """Check that sampling and training compute the same log-probabilities, at the worst place of `curve`."""
+    """Check that sampling and training compute the same log-probabilities, at the worst step of `curve`."""
     gaps = [value for _, name, value in curve if name == "sampler_gap"]
     rows = SAMPLER_GAP[precision].rows
     windows = [gaps[start : start + rows] for start in range(max(len(gaps) - rows, 0) + 1)]
@@ -228,7 +232,7 @@ def sampled_as_trained(curve: list[curves.Row], precision: Precision) -> list[Ch
 
 
 def ratio_at_start(curve: list[curves.Row]) -> list[Check]:
-    """Check the largest distance of a ratio from 1 before the first update; no check if none was measured."""
+    """Check the largest distance of a ratio from 1 before the first update; [] if it was not measured."""
     starts = [value for _, name, value in curve if name == "ratio/at_start"]
     if not starts:
         return []
@@ -238,7 +242,7 @@ def ratio_at_start(curve: list[curves.Row]) -> list[Check]:
 
 
 def sampler_gap_now(gaps: Sequence[float], precision: Precision) -> list[Check]:
-    """Check the newest of a run's `gaps`, one a log row in their order; no check of no gaps."""
+    """Check the newest of a run's `gaps`, which has one for each log row in order; [] without gaps."""
     rows = SAMPLER_GAP[precision].rows
     return [_gap(gaps[:rows], gaps[-rows:], precision)] if gaps else []
 
@@ -265,7 +269,7 @@ def _gap(first: Sequence[float], window: Sequence[float], precision: Precision) 
 
 
 def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float], when: str) -> list[Check]:
-    """Warnings about one of several domains: its own limits, whether it learns, and each of its rewards."""
+    """Return warnings about one of several domains: its limits, whether it learns, each of its rewards."""
     checks = []
     for name, key, limit, text in (
         ("truncation", "completions/clipped_ratio", TRUNCATION, "completions are cut at the cap"),
@@ -275,13 +279,13 @@ def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float
         text = f"{share:.1%} of domain {domain}'s {text} (limit {limit:.0%}) {when}"
         checks.append(check(f"{name}/{domain}", share <= limit, share, limit, text))
     means = re.compile(rf"last_fifth/(rewards/([\w.:]+)/{domain})/mean")
-    found = [match for match in map(means.fullmatch, sorted(scalars)) if match]
-    for label, key in (("reward", f"reward/{domain}"), *((m[2], f"{m[1]}/mean") for m in found)):
+    metrics = [match for match in map(means.fullmatch, sorted(scalars)) if match]
+    for label, key in (("reward", f"reward/{domain}"), *((m[2], f"{m[1]}/mean") for m in metrics)):
         first, last = curves.first_fifth(curve, key), scalars[f"last_fifth/{key}"]
         if first is None:
             continue
         text = f"{label} of domain {domain} went from {first:.3f} in the first fifth of the steps"
-        # a domain learns where its whole reward rises; one of several rewards may be at its top
+        # a domain learns if its whole reward rises; one of several rewards may be at its top
         ok = last > first if label == "reward" else last >= first
         checks.append(check(key.removesuffix("/mean"), ok, last, first, f"{text} to {last:.3f} {when}"))
     return checks

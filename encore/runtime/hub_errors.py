@@ -1,6 +1,6 @@
 """Errors of the Hub's clients in words for a user: one line, which says what to do.
 
-huggingface_hub, `datasets` and transformers raise errors of several libraries, and hide the one that says
+huggingface_hub, `datasets` and transformers raise errors of several libraries, and hide the error that says
 what happened behind others.
 """
 
@@ -39,7 +39,7 @@ class Wanted:
 
 
 def is_of_hub(error: BaseException) -> bool:
-    """Whether the Hub, or the way to it, caused an error."""
+    """Return whether the Hub, or the way to it, caused an error."""
     return any(isinstance(cause, OF_HUB) for cause in _causes(error))
 
 
@@ -82,7 +82,7 @@ def _fetching(wanted: Wanted) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, what it was raised from, or else during, and so on."""
+    """Yield an error, the error that it was raised from or during, and so on."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

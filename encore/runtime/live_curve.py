@@ -1,8 +1,8 @@
-"""curve.csv of a training that is under way, in the folder of its training state.
+"""The file curve.csv of a running training, in the folder of its training state.
 
-Not beside the stage's results: what a job declares as its output Snakemake removes if the job fails. Once the
-stage is done, its curve.csv stands there, with the rows of this one (of a reward model the mean of its
-members), and this one is removed with the training state.
+It does not lie beside the stage's results, because Snakemake removes the declared outputs of a job that
+fails. When the stage is done, its curve.csv lies there, with the same rows (for a reward model their mean
+over members), and this file is removed with the training state.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,19 +13,19 @@ from encore.runtime import curves, files, gpus
 
 
 def path(folder: Path) -> Path:
-    """The curve of the training whose state is kept in `folder`."""
+    """Return the curve of the training whose state is kept in `folder`."""
     return folder / "curve.csv"
 
 
 def begin(folder: Path, history: Iterable[Mapping[str, Any]]) -> None:
-    """Write the rows of `history`, the log up to the step that training goes on from, and no later ones."""
+    """Write the rows of `history`, the log up to the step from which training goes on."""
     files.write(path(folder), curves.text(curves.deterministic(curves.rows(history))))
 
 
 def add(folder: Path, entry: Mapping[str, Any]) -> None:
-    """Append the rows of a log entry by a single write, which a kill comes before or after.
+    """Append the rows of a log entry by a single write, so that a kill comes before or after all of it.
 
-    Of several processes of a stage only the first one writes.
+    If the stage has several processes, only the first one writes.
     """
     if gpus.first():
         rows = curves.lines(curves.deterministic(curves.rows([entry])))

@@ -15,9 +15,9 @@ from encore.errors import UserError
 def only_one(path: Path, busy: Callable[[str], None]) -> TextIO:
     """Take the lock of file `path`, and hold it for as long as the returned file is open.
 
-    Where another process holds it, call `busy` with that process's number and, unless that raises, wait. The
-    kernel drops the lock of a process that ends, so a killed one leaves nothing to clean. Raises UserError
-    where there can be no such file, such as in the place of a folder.
+    If another process holds it, call `busy` with the process's number and, unless that raises, wait. The
+    kernel drops the lock of a process that ends, so a killed process leaves nothing to clean up. Raises
+    UserError if there can be no such file, for example because a folder has its name.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

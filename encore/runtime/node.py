@@ -1,10 +1,13 @@
-"""What `srun` starts on each machine of a stage: `python -m encore.runtime.node ENDPOINT GPUS LOG ARG…`.
+"""The command that `srun` starts on each machine of a stage.
 
-ENDPOINT: where the processes meet, address and port on the first machine. GPUS: how many each has; with 0 it
-has one process, without a GPU. LOG: of the stage. ARG…: the command line of encore.stages.
+    python -m encore.runtime.node ENDPOINT GPUS LOG ARG…
 
-It is torchrun by its own functions, so that what a process failed of can be told in one line. The rendezvous
-is the static one: processes are numbered in the order of the machines, so the first is on the first machine.
+ENDPOINT: address and port on the first machine, where the processes meet. GPUS: GPUs of each machine; with 0
+it has one process, without a GPU. LOG: the log of the stage. ARG…: the command line of encore.stages.
+
+It calls the functions of torchrun, so that the failure of a process can be reported in one line. The
+rendezvous is static: processes are numbered in the order of the machines, so the first is on the first
+machine.
 """
 
 import dataclasses
@@ -20,13 +23,16 @@ from typing import Any
 from encore.errors import UserError, first_line
 from encore.runtime import gpus, nodes
 
-NAME = "SLURMD_NODENAME"  # of this machine, as Slurm has it
+NAME = "SLURMD_NODENAME"  # this machine's name, as Slurm has it
 ARRIVAL = 300  # seconds that a machine waits for the others
-LAST_WORDS = 2.0  # seconds until the end of one that fails ends the others: the cause may be theirs to tell
+LAST_WORDS = 2.0  # seconds after a failure until the others are ended: one of them may know the cause
 
 
 def main(arguments: list[str]) -> int:
-    """Start this machine's processes and wait for them. Exit status: 0 done, 1 told by a line of FAILED."""
+    """Start this machine's processes and wait for them.
+
+    Exit status: 0 done, 1 reported by a line of FAILED.
+    """
     endpoint, count, log, *of_stage = arguments
     names, name = os.environ[nodes.NAMES].split(","), os.environ[NAME]
     number = names.index(name)
@@ -42,7 +48,7 @@ def main(arguments: list[str]) -> int:
         told = json.dumps({"node": name} | dataclasses.asdict(failure))
         sys.stdout.write(
             f"{nodes.FAILED}{told}\n"
-        )  # at once, where print would write the end of the line apart
+        )  # in one write; print would write the end of the line separately
         sys.stdout.flush()
         time.sleep(LAST_WORDS)
     return 1 if failure else 0
@@ -51,11 +57,11 @@ def main(arguments: list[str]) -> int:
 def _launch(
     machines: int, number: int, endpoint: str, processes: int, arguments: list[str]
 ) -> nodes.Failure | None:
-    """Why the stage has failed on this machine; None where it is done."""
+    """Return why the stage has failed on this machine; None if it is done."""
     from torch.distributed import DistNetworkError, DistStoreError  # here: torch reads visible GPUs once
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException  # likewise
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # likewise
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # likewise; what torchrun calls
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException  # here too
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # here too
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # as torchrun does
 
     with tempfile.TemporaryDirectory(prefix="encore-node-") as folder:
         config = LaunchConfig(
@@ -72,10 +78,13 @@ def _launch(
         try:
             elastic_launch(config, sys.executable)("-m", "encore.stages", *arguments)
         except ChildFailedError as error:
-            return min((_failure(rank, one) for rank, one in error.failures.items()), key=nodes.order)
+            return min(
+                (_failure(rank, error_of_rank) for rank, error_of_rank in error.failures.items()),
+                key=nodes.order,
+            )
         except SignalException as error:  # Slurm ends this machine's part: another one has failed, or the job
             if noted := [json.loads(path.read_text()) for path in Path(folder).rglob("error.json")]:
-                first = min(noted, key=lambda one: one["at"])
+                first = min(noted, key=lambda error_of_rank: error_of_rank["at"])
                 return nodes.Failure(f"process {first['rank']}: {first['message']}", first["at"])
             raise SystemExit(128 + error.sigval) from None
         except (DistNetworkError, DistStoreError) as error:
@@ -85,12 +94,15 @@ def _launch(
 
 
 def _failure(rank: int, failure: Any) -> nodes.Failure:
-    """What a process has noted, or how it ended; `failure` is torchrun's ProcessFailure."""
+    """Return the failure that a process has noted, or how it ended.
+
+    `failure` is torchrun's ProcessFailure.
+    """
     noted, code = failure.error_file_data, failure.exitcode
     if "at" in noted:
         return nodes.Failure(f"process {rank}: {noted['message']}", noted["at"])
     how = failure.signal_name() if code < 0 else f"status {code}"
-    # NCCL aborts a process that waits in vain, and torchrun terminates those beside one that has failed
+    # NCCL aborts a process that waits in vain, and torchrun terminates the others after a failure
     killed = code < 0 and -code not in (signal.SIGABRT, signal.SIGTERM)
     return nodes.Failure(f"process {rank}: ended by {how}", time.time(), killed)
 

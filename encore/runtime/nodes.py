@@ -1,7 +1,7 @@
-"""A stage on several machines: `srun` starts a launcher on each machine of the Slurm job it is in.
+"""A stage on several machines: `srun` starts a launcher on each machine of the stage's Slurm job.
 
-The launchers (encore.runtime.node) start the processes that train. Where one fails, Slurm ends the others,
-and one line says which. All machines are taken to see the same files: a checkpoint holds each process's part.
+The launchers (encore.runtime.node) start the processes that train. If one fails, Slurm ends the others, and
+one line says which failed. All machines must see the same files: a checkpoint holds each process's part.
 """
 
 import json
@@ -21,34 +21,37 @@ from encore.runtime import gpus
 from encore.runtime.ports import free_ports
 
 JOB = "SLURM_JOB_ID"
-NAMES = "ENCORE_NODES"  # the machines that train, by commas
-SERVER = "ENCORE_VLLM_NODE"  # the machine that a vLLM server has for itself
-FAILED = "encore-node-failed "  # begins the line by which a launcher says what went wrong; JSON follows
-# of what srun itself says of a task, such as "srun: error: n2: task 1: Killed"
+NAMES = "ENCORE_NODES"  # the machines that train, separated by commas
+SERVER = "ENCORE_VLLM_NODE"  # the machine reserved for a vLLM server
+FAILED = "encore-node-failed "  # begins the line by which a launcher reports a failure; JSON follows
+# srun's own report of a task, such as "srun: error: n2: task 1: Killed"
 OF_TASK = re.compile(r"srun: error: (\S+): tasks? [\d,-]+: (.+)")
 OF_SRUN = re.compile(r"srun: (?:error|fatal): (.+)")
-# of Slurm's variables, those that name the job; the others would be options of every srun that follows
+# Slurm's variables that name the job; its others would be options of every later srun
 KEPT = {JOB, "SLURM_CONF", "SLURM_CLUSTER_NAME", "SLURM_CLUSTERS"}
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong on a machine, and when, in seconds on the machines' clocks."""
+    """A failure on a machine, with its time in seconds on the machines' clocks."""
 
     what: str
     at: float
-    killed: bool = False  # from outside, such as for want of memory
+    killed: bool = False  # whether it was killed from outside, for example for want of memory
 
 
 def order(failure: Failure) -> tuple[bool, float]:
-    """Sorts causes before what follows from them: who has lost another process says so at once, while one
-    that is killed says nothing, and is found a moment later."""
+    """Return a sort key by which causes come before their effects.
+
+    A process that has lost another one reports it at once; a process that is killed reports nothing, and is
+    noticed a moment later.
+    """
     return not failure.killed, failure.at
 
 
 @dataclass(frozen=True)
 class Count:
-    """What a stage is run on, all in all; of several nodes a vLLM server has the last for itself."""
+    """The machines and GPUs of a stage; the last of several machines may be reserved for a vLLM server."""
 
     nodes: int
     gpus: int
@@ -56,12 +59,12 @@ class Count:
 
 
 def launch(count: Count, arguments: Sequence[str], log: Path, say: Callable[[str], None]) -> None:
-    """Run a stage on the first machines of this Slurm job, with as many GPUs of each.
+    """Run a stage on the first machines of this Slurm job, with equally many GPUs on each.
 
-    A process trains on each GPU, or on each machine where none is asked for. `arguments` are the command line
+    A process trains on each GPU, or on each machine if no GPU is asked for. `arguments` are the command line
     of encore.stages. The log of the machines but the first is beside `log`, as <name>.node1.log and so on.
-    Raises UserError outside of a job, in one with fewer machines, where GPUs lie on them unequally, and where
-    a machine fails.
+    Raises UserError outside of a job, in a job with fewer machines, if GPUs are spread over them unequally,
+    and if a machine fails.
     """
     names = _names(count.nodes)
     each, rest = divmod(count.gpus, count.nodes)
@@ -89,10 +92,10 @@ def launch(count: Count, arguments: Sequence[str], log: Path, say: Callable[[str
 
 
 def step(names: Sequence[str], gpus_each: int) -> list[str]:
-    """The command that runs what follows it once on each of these machines, and ends all where one fails.
+    """Return the prefix that runs a command once on each of these machines, and ends all if one fails.
 
-    --overlap: a step gets the job's memory and processors, whatever other steps have. Of the GPUs it gets
-    those that it names; by default, one where the job has two.
+    --overlap gives the step the job's memory and processors, whatever other steps have. Of the GPUs it gets
+    the number that it names; by default it would get one if the job has two.
     """
     number = len(names)
     return [
@@ -103,37 +106,37 @@ def step(names: Sequence[str], gpus_each: int) -> list[str]:
     ]
 
 
-def environment_of_step(given: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which `step` is run: without what a step around this process has set."""
+def environment_of_step(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which `step` is run: without the variables of a step around this process."""
     return {
         name: value
-        for name, value in given.items()
+        for name, value in environment.items()
         if not name.startswith(("SLURM_", "SRUN_")) or name in KEPT
     }
 
 
 def address(name: str) -> str:
-    """Where Slurm itself reaches the machine of this name."""
+    """Return the address at which Slurm itself reaches the machine of this name."""
     return _field(_scontrol("node", name), "NodeAddr")
 
 
 def told_by_launcher() -> bool:
-    """Whether `launch` has started this process, and tells in one line what it fails of."""
+    """Return whether `launch` has started this process, and reports in one line how it fails."""
     return NAMES in os.environ
 
 
 def server() -> str | None:
-    """The machine of the vLLM server of this stage; None where it is this one."""
+    """Return the machine of this stage's vLLM server; None if it is this machine."""
     return os.environ.get(SERVER)
 
 
 def log_of(log: Path, number: int) -> Path:
-    """The log of a machine, counted from 0; all that the first one says goes through srun to `log`."""
+    """Return the log of a machine, counted from 0; the output of the first goes through srun to `log`."""
     return log.with_name(f"{log.stem}.node{number}.log") if number else log
 
 
 def note(error: BaseException) -> None:
-    """Tell torchrun why this process fails, in the file and form of its own ErrorHandler."""
+    """Report to torchrun why this process fails, in the file and form of its own ErrorHandler."""
     if file := os.environ.get("TORCHELASTIC_ERROR_FILE"):
         told = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {first_line(error)}"
         now = time.time()
@@ -142,21 +145,21 @@ def note(error: BaseException) -> None:
 
 
 def _names(count: int) -> list[str]:
-    """The first `count` machines of this Slurm job."""
+    """Return the first `count` machines of this Slurm job."""
     job = os.environ.get(JOB)
     if not job:
         raise UserError(
             f"resources.nodes: {count} asked, and this is no Slurm job; run snakemake with "
             f"--workflow-profile profiles/slurm, or in an allocation of your own (salloc --nodes={count})"
         )
-    found = _scontrol("hostnames", _field(_scontrol("job", job), "NodeList")).split()
-    if len(found) < count:
-        raise UserError(f"resources.nodes: {count} asked, and Slurm job {job} has {len(found)}")
-    return found[:count]
+    hosts = _scontrol("hostnames", _field(_scontrol("job", job), "NodeList")).split()
+    if len(hosts) < count:
+        raise UserError(f"resources.nodes: {count} asked, and Slurm job {job} has {len(hosts)}")
+    return hosts[:count]
 
 
 def _scontrol(what: str, name: str) -> str:
-    """What Slurm knows of a job, a node or a list of nodes. Raises UserError where it does not answer."""
+    """Return what Slurm knows of a job, a node or a list of nodes. Raises UserError if it does not answer."""
     command = ["scontrol", "show", what, name, *([] if what == "hostnames" else ["--oneliner"])]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
@@ -168,17 +171,17 @@ def _scontrol(what: str, name: str) -> str:
 
 
 def _field(record: str, name: str) -> str:
-    """The value of a field such as NodeList=n[1-2] in a record of scontrol's."""
-    found = re.search(rf"(?:^|\s){name}=(\S+)", record)
-    if not found:
+    """Return the value of a field such as NodeList=n[1-2] in a record of scontrol."""
+    match = re.search(rf"(?:^|\s){name}=(\S+)", record)
+    if not match:
         raise UserError(f"resources.nodes: scontrol says no {name}: {record.strip()[:200]!r}")
-    return found[1]
+    return match[1]
 
 
 def _run(command: list[str], environment: dict[str, str]) -> tuple[int, dict[str, Failure], list[str]]:
-    """Exit status, machine -> what its launcher reports, and srun's own lines; all else is passed on.
+    """Return exit status, machine -> what its launcher reports, and srun's own lines; pass on all else.
 
-    The guard ends srun, and with it all that it has started, where this process is killed.
+    If this process is killed, the guard ends srun, and with it all that it has started.
     """
     guarded = [sys.executable, "-m", "encore.runtime.guard", str(os.getpid()), *command]
     process = subprocess.Popen(
@@ -206,10 +209,10 @@ def _run(command: list[str], environment: dict[str, str]) -> tuple[int, dict[str
 
 
 def read_failures(line: str) -> tuple[dict[str, Failure], str]:
-    """Machine -> what its launcher reports in a line, and what else the line says.
+    """Return machine -> what its launcher reports in a line, and what else the line says.
 
-    Where Python does not buffer its output, a process writes a line and its end apart: then two reports, or a
-    report and other output, can lie in one line.
+    If Python does not buffer its output, a process writes a line and its end separately: then two reports, or
+    a report and other output, can be in one line.
     """
     failures, others = {}, ""
     while FAILED in line:
@@ -223,7 +226,7 @@ def read_failures(line: str) -> tuple[dict[str, Failure], str]:
 
 
 def _pass_on(source: Iterable[str], to: IO[str], keep: Callable[[str], None]) -> None:
-    """Write each line of `source` to the log as it comes, and keep those of srun's."""
+    """Write each line of `source` to the log as it comes, and keep srun's own lines."""
     for line in source:
         to.write(line)
         to.flush()
@@ -234,11 +237,11 @@ def _pass_on(source: Iterable[str], to: IO[str], keep: Callable[[str], None]) ->
 def failure_line(
     status: int, failures: Mapping[str, Failure], said: list[str], names: Sequence[str], log: Path
 ) -> str:
-    """One line: which machine failed first, and why. The others have only lost it."""
-    of_task = next(filter(None, map(OF_TASK.search, said)), None)  # the first to end
+    """Return a line that says which machine failed first, and why. The others have only lost it."""
+    of_task = next(filter(None, map(OF_TASK.search, said)), None)  # the first task that ended
     killed = of_task and not of_task[2].startswith(("Exited", "Terminated"))
     if failures and not killed:
-        name, first = min(failures.items(), key=lambda one: order(one[1]))
+        name, first = min(failures.items(), key=lambda item: order(item[1]))
         see = "" if "; see " in first.what else f"; see {log_of(log, names.index(name))}"
         return f"node {name}: {first.what}{see}"
     if of_task:

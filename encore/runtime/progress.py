@@ -1,4 +1,4 @@
-"""What a waiting person sees: a line every five seconds at most, the first one sooner.
+"""The progress that a waiting person sees: a line every five seconds at most, the first one sooner.
 
 Lines go to the console, and those that tell how far a job is go to its log too, where `told` reads them.
 """
@@ -48,14 +48,14 @@ class Told(NamedTuple):
 
 
 def clock_text(seconds: float) -> str:
-    """`0:48`, `12:05`, `3:07:00`."""
+    """Return seconds as a clock shows them: `0:48`, `12:05`, `3:07:00`."""
     minutes, second = divmod(max(0, round(seconds)), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minutes}:{second:02}"
 
 
 def rate_text(tokens_per_s: float) -> str:
-    """`870 tok/s`, `9.1k tok/s`."""
+    """Return a rate as text: `870 tok/s`, `9.1k tok/s`."""
     return f"{tokens_per_s / 1000:.1f}k tok/s" if tokens_per_s >= 1000 else f"{tokens_per_s:.0f} tok/s"
 
 
@@ -95,7 +95,7 @@ def _log(stream: TextIO) -> TextIO | None:
 
 
 class Progress:
-    """Prints `[recipe/scale/arm/seed stage] step k/n …` for one stage."""
+    """A printer of the lines `[recipe/scale/arm/seed stage] step k/n …` of one stage."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Progress:
         self.began = self.last = self.clock()
         self.first_step = 0
         self.first_tokens = 0.0
-        self.quiet = True  # no step line was printed yet
+        self.quiet = True  # whether no step line was printed yet
         self.seen: dict[str, float] = {}
 
     def say(self, message: str) -> None:
@@ -132,9 +132,9 @@ class Progress:
         self.note(f"{WARNING}{message}")
 
     def start(self, step: int, total: int, tokens: float = 0.0, curve: Path | None = None) -> None:
-        """Announce the first step, and start the clock that the time left is estimated by.
+        """Announce the first step, and start the clock from which the time left is estimated.
 
-        `curve`: the file that grows as training goes.
+        `curve` is the file that grows as training goes on.
         """
         begins = f"{'resuming from' if step else 'starting at'} step {step} of {total}"
         self.note(begins + (f"; its curve so far: {curve}" if curve else ""))
@@ -150,7 +150,7 @@ class Progress:
         self.last, self.quiet = now, False
         spent = max(now - self.began, 1e-9)
         parts = [f"step {step}/{total}"]
-        # where there are rewards, the loss is a policy gradient's, whose value says nothing
+        # with rewards, the loss is a policy gradient's, whose value says nothing
         hidden = {"loss"} if "reward" in self.seen else set()
         for label, key in SHOWN.items():
             if key in self.seen and label not in hidden:
@@ -163,12 +163,15 @@ class Progress:
         self.note(" ".join(parts))
 
     def end(self, message: str) -> None:
-        """Print `message`, and how long it took."""
+        """Print `message`, and how long the stage took."""
         self.note(f"{message} in {clock_text(self.clock() - self.began)}")
 
 
 def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.monotonic) -> Report:
-    """A function that prints `heldout 1024/4096 completions 0:12 left` every few seconds, and at the end."""
+    """Return a function that prints `heldout 1024/4096 completions 0:12 left` every few seconds.
+
+    It also prints the line at the end.
+    """
     began = last = clock()
 
     def report(done: int, total: int) -> None:

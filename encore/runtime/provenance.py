@@ -1,4 +1,7 @@
-"""provenance.json: where a checkpoint comes from and what it cost. Only here and in timing.csv are times."""
+"""The file provenance.json: where a checkpoint comes from and what it cost.
+
+Times are only here and in timing.csv.
+"""
 
 import os
 import platform
@@ -35,27 +38,27 @@ class Fit:
     steps: int
     tokens: int
     wall_s: float
-    resumed: int  # how often it went on from a checkpoint
-    # processes, and each one's part of the batch; {} of work that is not spread
+    resumed: int  # number of times it went on from a checkpoint
+    # number of processes, and each one's part of the batch; {} of work that is not spread
     made_on: Mapping[str, int | str] = field(default_factory=dict)
     # what a longer run of the same stage would take: `epochs` trained; seconds of the first step of this
     # process (`first_step_s`) and of a later one (`step_s`); size of a resumable state (`state_mib`)
     rates: Mapping[str, float] = field(default_factory=dict)
-    precision: Precision = "full"  # in which the model was trained
+    precision: Precision = "full"  # precision in which the model was trained
 
 
 def untrained(tokens: int, began: float) -> Fit:
-    """The work of a stage that makes no training step, since `began` on time.perf_counter's clock."""
+    """Return the work of a stage that makes no training step, since `began` on time.perf_counter's clock."""
     return Fit([], 0, tokens, time.perf_counter() - began, 0)
 
 
 def now() -> str:
-    """The time in UTC, to the second."""
+    """Return the time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def commit() -> tuple[str | None, bool | None]:
-    """The commit of this code, and whether the tree differs from it; None, None outside a git checkout."""
+    """Return the commit of this code, and whether the tree differs from it; None, None outside a checkout."""
     root = Path(__file__).resolve().parents[2]
     head = git(root, "rev-parse", "HEAD")
     changes = git(root, "status", "--porcelain", "--untracked-files=no") if head else None
@@ -77,7 +80,7 @@ def git(folder: Path, *words: str) -> str | None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide a run's numbers."""
+    """Return the versions of Python and of the packages that decide a run's numbers."""
     installed = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -88,7 +91,7 @@ def versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """The processor's name, as the system has it."""
+    """Return the processor's name, as the system has it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -98,7 +101,7 @@ def processor() -> str:
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, cores, threads that torch uses, and GPUs."""
+    """Return the processor, its cores, the threads that torch uses, and the GPUs."""
     import torch  # only here: runtime is also imported by code that must not load torch
 
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
@@ -111,7 +114,7 @@ def hardware() -> dict[str, Any]:
 
 
 def gpu_memory() -> dict[str, int]:
-    """What torch has taken of this process's GPU at its peak, and what the GPU has, in MiB; {} on a CPU."""
+    """Return the peak of torch's memory on this process's GPU, and the GPU's memory, in MiB; {} on a CPU."""
     import torch  # only here: runtime is also imported by code that must not load torch
 
     if not torch.cuda.is_available():
@@ -124,10 +127,11 @@ def gpu_memory() -> dict[str, int]:
 
 
 def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[str, Any]:
-    """The content of provenance.json.
+    """Return the content of provenance.json.
 
-    `wall_s` is without loading, over all parts of a resumed training; `cpu_s` (of all cores) and `memory_mib`
-    (the peak) are of this process alone, with its imports where it was not forked from one that had them.
+    `wall_s` is the time without loading, over all parts of a resumed training. `cpu_s` (over all cores) and
+    `memory_mib` (the peak) are of this process alone; they include its imports, unless it was forked from a
+    process that had them.
     """
     head, dirty = commit()
     return {

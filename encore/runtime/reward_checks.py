@@ -11,8 +11,8 @@ from encore.worlds.final_answer import reference
 Reward = Callable[..., Sequence[float | None]]
 
 GARBAGE = ("", " ", "\0", "asdf", "<answer></answer>", "</answer><answer>", "<think>" * 3)
-CHECKED = 64  # problems whose gold answer is scored
-ALIKE = 0.05  # share of neighbours whose answers may mean the same
+CHECKED = 64  # number of problems whose gold answer is scored
+ALIKE = 0.05  # largest share of neighbours whose answers may mean the same
 
 
 def before_sampling(
@@ -25,13 +25,13 @@ def before_sampling(
 ) -> list[health.Check]:
     """Return the checks of the prompts, rewards and template of a stage that samples and scores.
 
-    `form`: what the stage says at `template` or `chat`. `policy`: metrics.json of the stage it starts from.
-    `rows`: those of encore.data.prompts. `rewards` include accuracy where answers can be verified, by the
+    `form` is the stage's `template` or `chat`. `policy` is the metrics.json of the stage it starts from.
+    `rows` are rows of encore.data.prompts. `rewards` include accuracy if answers can be verified, by the
     `verifier` of this name.
     """
-    for name in filter(own_code.is_own, rewards):  # calls that check their contract
+    for name in filter(own_code.is_own, rewards):  # calling them checks their contract
         score(rewards[name], [rows[0]] * len(GARBAGE), [*GARBAGE])
-    answered = verifier != "tests"  # whose rows have tests, and no answer
+    answered = verifier != "tests"  # rows of `tests` have tests, and no answer
     strict = {name: rewards[name] for name in ("accuracy", "format") if name in rewards}
     return [
         health.known_tokens(tokenizer, [row["prompt"] for row in rows], "prompt"),
@@ -42,10 +42,10 @@ def before_sampling(
 
 
 def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
-    """The accuracy reward of a completion that states the gold answer is 1.
+    """Check that the accuracy reward of a completion that states the gold answer is 1.
 
-    Of a reference solution that is its last box or mark, which stands for it: it may have several. A world's
-    problem that has a number may have no gold answer, of many right ones.
+    A reference solution is represented by its last box or mark, as it may have several. A world's problem
+    with a number may have no gold answer, because many answers are right.
     """
     rows = [row for row in rows[:CHECKED] if row["answer"] or not row.get("number")]
     completions = [_stated(reference(row["answer"]), row.get("prefill", "")) for row in rows]
@@ -60,15 +60,15 @@ def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
 
 
 def crossed(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
-    """The accuracy reward of a completion that states the next row's gold answer, another one, is 0.
+    """Check that the accuracy reward of a completion that states the next row's different gold answer is 0.
 
     Few exceptions are allowed: two answers may be written differently and mean the same.
     """
     rows = rows[:CHECKED]
     texts = [reference(row["answer"]) for row in rows]
     others = [i for i, text in enumerate(texts) if text != texts[i - 1]]
-    given = [_stated(texts[i - 1], rows[i].get("prefill", "")) for i in others]
-    scores = score(reward, [rows[i] for i in others], given) if others else []
+    stated = [_stated(texts[i - 1], rows[i].get("prefill", "")) for i in others]
+    scores = score(reward, [rows[i] for i in others], stated) if others else []
     paid = [i for i, value in zip(others, scores, strict=True) if value]
     share = len(paid) / max(len(others), 1)
     message = f"{len(others) - len(paid)} of {len(others)} gold answers of another question score 0"
@@ -82,14 +82,14 @@ def crossed(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
 
 
 def _stated(answer: str, prefill: str) -> str:
-    """A completion that states `answer`, behind what the prompt has begun of it."""
+    """Return a completion that states `answer`, after the prefill at the end of the prompt."""
     whole = f"<think>{answer}</think><answer>{answer}</answer>"
-    _, found, rest = whole.partition(prefill.strip() or "<think>")
-    return rest if prefill and found else whole
+    _, tag, rest = whole.partition(prefill.strip() or "<think>")
+    return rest if prefill and tag else whole
 
 
 def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) -> health.Check:
-    """Empty and meaningless completions get no reward."""
+    """Check that empty and meaningless completions get no reward."""
     worst, where = 0.0, ""
     for name, reward in rewards.items():
         for text in GARBAGE:

@@ -1,4 +1,4 @@
-"""Rows of JSON as a stage's product: written whole or not at all, and checked for their columns when read."""
+"""Rows of JSON as a stage's product: written completely or not at all, and checked for columns when read."""
 
 import json
 import shutil
@@ -25,10 +25,10 @@ def save(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], folder: Path
 
 
 def load(metrics_json: Path, file: str, columns: Sequence[str], what: str) -> list[Row]:
-    """The rows that an upstream stage has saved in `file`; `what` names them in error messages.
+    """Return the rows that an upstream stage has saved in `file`; `what` names them in error messages.
 
-    Raises UserError where they are missing or changed, where the stage has made something else, and where a
-    row lacks one of `columns`.
+    Raises UserError if they are missing or changed, if the stage has made something else, or if a row lacks
+    one of `columns`.
     """
     folder, _ = sentinel.product(metrics_json)
     path = folder / file

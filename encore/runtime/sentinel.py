@@ -1,4 +1,4 @@
-"""metrics.json as a sentinel: written last, it vouches for a stage's product by its digest."""
+"""The file metrics.json as a sentinel: written last, it vouches for a stage's product by its digest."""
 
 import hashlib
 import json
@@ -11,9 +11,9 @@ from encore.runtime import digests
 
 
 def digest(folder: Path, of_file: Callable[[Path], str] = digests.of_file) -> str:
-    """`sha256:<hex>` over the names and contents of all files in `folder`, such as a saved model.
+    """Return `sha256:<hex>` over the names and contents of all files in `folder`, such as a saved model.
 
-    `of_file`: the digest of one of them, for who need not read each again.
+    `of_file` returns the digest of a file; a caller may look digests up and not read each file again.
     """
     total = hashlib.sha256()
     for path in sorted(p for p in Path(folder).rglob("*") if p.is_file()):
@@ -22,13 +22,13 @@ def digest(folder: Path, of_file: Callable[[Path], str] = digests.of_file) -> st
 
 
 def sizes(folder: Path) -> dict[str, int]:
-    """File name -> bytes, for every file in `folder`."""
+    """Return file name -> bytes, for every file in `folder`."""
     files = sorted(p for p in Path(folder).rglob("*") if p.is_file())
     return {p.relative_to(folder).as_posix(): p.stat().st_size for p in files}
 
 
 def read(metrics_json: Path) -> dict[str, Any]:
-    """The sentinel's content. Raises ValueError where the file is none: cut short, or of other types."""
+    """Return the sentinel's content. Raises ValueError if it is cut short or has values of other types."""
     data = json.loads(Path(metrics_json).read_text(encoding="utf-8"))
     if not _is_sentinel(data):
         raise ValueError(f"{metrics_json}: not a stage's metrics.json")
@@ -36,42 +36,42 @@ def read(metrics_json: Path) -> dict[str, Any]:
 
 
 def _is_sentinel(data: Any) -> bool:
-    """Whether `data` names its product, and the results it was made from, as `of_folder` and a stage do."""
+    """Return whether `data` names its product and the results it was made from, as `of_folder` does."""
     if not isinstance(data, dict) or not all(isinstance(data.get(key), str) for key in ("model", "digest")):
         return False
     within = [data.get(key, {}) for key in ("steps", "upstream", "inputs")]
-    if not all(isinstance(one, dict) for one in within):
+    if not all(isinstance(entry, dict) for entry in within):
         return False
     steps, *named = within
     return all(map(_is_sentinel, steps.values())) and all(
-        isinstance(text, str) for one in named for text in one.values()
+        isinstance(text, str) for entry in named for text in entry.values()
     )
 
 
 def of_folder(folder: Path) -> dict[str, Any]:
-    """What a sentinel says of a product: its folder (`model`), its `digest` and its `files`."""
+    """Return what a sentinel says of a product: its folder (`model`), its `digest` and its `files`."""
     return {"model": folder.as_posix(), "digest": digest(folder), "files": sizes(folder)}
 
 
 def products(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what the content of a sentinel says of each product: of the last model, and of those it kept."""
+    """Return what a sentinel says of each product: the last model, and the models kept on the way."""
     return [data, *data.get("steps", {}).values()]
 
 
 def kept_at(folder: Path, step: int) -> Path:
-    """Where a stage keeps its model after a step, in the folder of its training state."""
+    """Return where a stage keeps its model after a step, in the folder of its training state."""
     return folder / "steps" / str(step)
 
 
 def kept_in(folder: Path) -> dict[str, Path]:
-    """step -> the models that a stage has kept."""
+    """Return step -> folder of the models that a stage has kept."""
     return {path.name: path for path in sorted(folder.glob("steps/*")) if path.name.isdigit()}
 
 
 def model_at(data: dict[str, Any], step: int | None) -> dict[str, Any]:
-    """What the content of a sentinel says of the model after a step that was kept; None: of the product.
+    """Return what the content of a sentinel says of the model kept after `step`; None: of the product.
 
-    Raises UserError where none was kept after this step.
+    Raises UserError if no model was kept after this step.
     """
     if step is None:
         return data
@@ -83,9 +83,9 @@ def model_at(data: dict[str, Any], step: int | None) -> dict[str, Any]:
 
 
 def product(metrics_json: Path, step: int | None = None) -> tuple[Path, str]:
-    """The folder of a stage's product, a model or data, and its digest; or of its model after a step.
+    """Return the folder of a stage's product, a model or data, and its digest; or of its model after a step.
 
-    Raises UserError where the folder is missing, or has changed since metrics.json was written.
+    Raises UserError if the folder is missing, or has changed since metrics.json was written.
     """
     recorded = model_at(read(metrics_json), step)
     folder = Path(recorded["model"])

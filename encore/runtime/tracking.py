@@ -1,6 +1,6 @@
-"""`--config track=NAME`: a tracker follows every training of a run, each as a run of its own.
+"""The choice `--config track=NAME`: a tracker follows every training of a run, each as a separate run.
 
-The tracker is told to a stage beside its config: results and lineages are the same with any and with none.
+The tracker is passed to a stage beside its config: results and lineages are the same with any and with none.
 """
 
 import os
@@ -9,14 +9,17 @@ from pathlib import Path
 from encore.errors import known
 from encore.runtime import extras
 
-TRACKERS = ("tensorboard", "trackio", "wandb")  # packages, and so transformers' `report_to` calls them
+TRACKERS = ("tensorboard", "trackio", "wandb")  # packages, by the names that transformers' `report_to` uses
 NONE = "none"
-CHOSEN, RUN = "ENCORE_TRACK", "ENCORE_TRACKED_RUN"  # a stage tells its trainers: a tracker, its own name
-FOLDER = Path("runs")  # what TensorBoard reads, a folder a run, and where wandb keeps its files
+CHOSEN, RUN = (
+    "ENCORE_TRACK",
+    "ENCORE_TRACKED_RUN",
+)  # variables that pass the tracker and the stage's name to its trainers
+FOLDER = Path("runs")  # TensorBoard reads it, with a folder for each run, and wandb keeps its files there
 
 
 def require(name: str) -> None:
-    """Raise UserError where `name` is no tracker, or its package is not installed."""
+    """Raise UserError if `name` is not a tracker, or its package is not installed."""
     known("--config track", [name], [*TRACKERS], "tracker")
     extras.require(name, f"--config track={name}: {name}", f"pip install {name}", "track")
 
@@ -31,7 +34,7 @@ def choose(name: str, run: str) -> None:
 
 
 def arguments() -> dict[str, str]:
-    """Fields of TrainingArguments: the tracker, its project `recipe-scale` and run `arm/seedN/stage`."""
+    """Return fields of TrainingArguments: tracker, its project `recipe-scale`, its run `arm/seedN/stage`."""
     if CHOSEN not in os.environ:
         return {"report_to": NONE}
     recipe, scale, run = os.environ[RUN].split("/", maxsplit=2)

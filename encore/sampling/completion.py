@@ -9,10 +9,10 @@ from encore.sampling.turns import Talk
 
 
 class Completion(str):
-    """Text with the number of its `tokens`, the end-of-sequence token included, and their `ids`.
+    """A text with the number of its `tokens`, the end-of-sequence token included, and their `ids`.
 
-    `truncated`: whether that token never came. `context`: the prompt's token ids. Where a tool has answered,
-    the text has its results too, and `said` and `tokens` are the policy's own part.
+    `truncated`: whether the end-of-sequence token never came. `context`: the prompt's token ids. If a tool
+    has answered, the text has its results too, while `said` and `tokens` are the policy's own part.
     """
 
     tokens: int
@@ -20,7 +20,7 @@ class Completion(str):
     ids: Sequence[int]
     context: Sequence[int]
     said: str
-    turns: Sequence[str] = ()  # what the policy said, what the tool, and so on; of a policy with a tool
+    turns: Sequence[str] = ()  # texts of the policy and of the tool in turn, if the policy has a tool
     calls: int = 0
     malformed: int = 0
 
@@ -41,9 +41,9 @@ class Completion(str):
 def completed(
     ids: Sequence[int], ended: bool, stops: list[str], context: Sequence[int], tokenizer: Any
 ) -> Completion:
-    """What a model said, whatever has drawn its token `ids`: cut before a stop string, special tokens kept.
+    """Return the completion of sampled token `ids`: cut before a stop string, special tokens kept.
 
-    `ended`: whether the last of `ids` ends the sequence; it is counted, not shown.
+    `ended`: whether the last of `ids` ends the sequence; it is counted, but not shown.
     """
     decoded = tokenizer.decode(ids[:-1] if ended else ids, skip_special_tokens=False)
     text = postprocess_generated_text(decoded, stops, None)
@@ -53,12 +53,12 @@ def completed(
 
 
 def answered(talk: Talk, ends: Collection[int], context: Sequence[int], tokenizer: Any) -> Completion:
-    """A completion of several turns; a token of `ends`, if it is the last, is counted, not shown."""
-    own = talk.said()
-    ended = own[-1] in ends
-    texts = [talk.ids[:-1], own[:-1]] if ended else [talk.ids, own]
+    """Return a completion of several turns; a token of `ends`, if it is the last, is counted, not shown."""
+    policy_ids = talk.said()
+    ended = policy_ids[-1] in ends
+    texts = [talk.ids[:-1], policy_ids[:-1]] if ended else [talk.ids, policy_ids]
     whole, said = tokenizer.batch_decode(texts, skip_special_tokens=False)
-    done = Completion(whole, tokens=len(own), truncated=not ended, ids=talk.ids, context=context)
+    done = Completion(whole, tokens=len(policy_ids), truncated=not ended, ids=talk.ids, context=context)
     done.said, done.turns = said, talk.turns(tokenizer)
     done.calls, done.malformed = talk.calls, talk.malformed
     return done

@@ -2,9 +2,9 @@
 
 With a small model most of a decoding step of `generate` is bookkeeping, and a batch runs as long as its
 longest row. Here a step is a few matrix products, a prompt is read once for all its completions, and rows
-that have ended leave the batch. The log-probabilities of the drawn tokens are returned too, which saves a
-forward pass for the old ones. Knows the architectures of Llama, Qwen2 and Qwen3 (arXiv 2505.09388 §2), the
-latter dense and sparse; a test compares them with transformers.
+that have ended leave the batch. The log-probabilities of the drawn tokens are returned too, which saves the
+forward pass for the old log-probabilities. The module knows the architectures of Llama, Qwen2 and Qwen3
+(arXiv 2505.09388 §2), the last one dense and sparse; a test compares them with transformers.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ from encore.errors import UserError
 from encore.models.sharded import is_sharded
 
 NEVER = -1e9  # added to an attention score; finite, so that a row of padding alone has no NaN
-CROWDED = 0.8  # once a smaller share of the rows goes on, the others are dropped, which copies the cache
+CROWDED = 0.8  # when a smaller share of the rows goes on, the others are dropped, which copies the cache
 BLOCK = 4096  # tokens of prompts that are read at a time
 
-# of each layer: keys and values (rows, heads, time, head_dim)
+# for each layer: keys and values (rows, heads, time, head_dim)
 Cache = list[tuple[torch.Tensor, torch.Tensor]]
 Mlp = Callable[[torch.Tensor], torch.Tensor]  # (…, width) -> the same
 KNOWN = ("llama", "qwen2", "qwen3", "qwen3_moe")  # model_type of a configuration
@@ -35,8 +35,8 @@ class Layer:
 
     norm: torch.Tensor  # (width,)
     qkv: torch.Tensor  # (heads * head_dim, width), of queries, keys and values in turn
-    bias: torch.Tensor | None  # (heads * head_dim,); Qwen2's alone
-    qk_norm: torch.Tensor | None  # (heads, head_dim), of queries and keys; Qwen3's alone
+    bias: torch.Tensor | None  # (heads * head_dim,); only Qwen2 has it
+    qk_norm: torch.Tensor | None  # (heads, head_dim), of queries and keys; only Qwen3 has it
     out: torch.Tensor  # (width, heads * head_dim)
     mlp_norm: torch.Tensor  # (width,)
     mlp: Mlp
@@ -44,7 +44,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Read:
-    """What prompts leave behind: a row for each, of which `used` columns are written."""
+    """The state after reading prompts: a row for each prompt, with `used` columns written."""
 
     logits: torch.Tensor  # (rows, vocabulary) of the token after the prompt
     cache: Cache
@@ -60,7 +60,7 @@ class Decoder:
     """
 
     def __init__(self, model: Any, time: int):
-        """`time`: the most tokens of a row, prompt and completion."""
+        """Make a decoder of `model`; `time` is the most tokens of a row, prompt and completion."""
         if is_sharded(model):
             raise UserError("sampler: lean reads whole weights, and these are sharded; remove it")
         config = model.config
@@ -132,9 +132,9 @@ class Decoder:
         return hidden
 
     def read(self, prompts: Sequence[Sequence[int]], time: int) -> Read:
-        """Return what distinct prompts leave behind, in a cache of `time` columns.
+        """Return the state after reading distinct prompts, in a cache of `time` columns.
 
-        What all of them begin with, such as worked examples, is read once.
+        The common beginning of all prompts, such as worked examples, is read once.
         """
         columns_of = zip(*(prompt[:-1] for prompt in prompts), strict=False)
         shared = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns_of))
@@ -204,7 +204,7 @@ def _dense(mlp: Any) -> Mlp:
 
 
 def _sparse(mlp: Any) -> Mlp:
-    """A mixture of experts. Small ones are all run, which takes less time than to sort rows by expert."""
+    """Return a mixture of experts as a function; small experts are all run, which is faster than sorting."""
     router, gate_up, down = mlp.gate.weight, mlp.experts.gate_up_proj, mlp.experts.down_proj
     visited, whole = mlp.gate.top_k, mlp.gate.norm_topk_prob
 
@@ -222,7 +222,7 @@ def _sparse(mlp: Any) -> Mlp:
 
 
 def of_rows(cache: Cache, rows: torch.Tensor, used: int) -> Cache:
-    """The cache of some rows; of its columns the first `used` are copied, the others hold nothing yet."""
+    """Return the cache of some rows; its first `used` columns are copied, the others hold nothing yet."""
 
     def copied(part: torch.Tensor) -> torch.Tensor:
         new = part.new_empty((len(rows), *part.shape[1:]))
@@ -235,8 +235,9 @@ def of_rows(cache: Cache, rows: torch.Tensor, used: int) -> Cache:
 def drawn_of(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Return a token of each row of `logits` (rows, vocabulary), and its log-probability, each (rows,).
 
-    A draw from softmax(logits / `temperature`), or the likeliest token at temperature 0. Where a uniform
-    number falls in the running sum of the probabilities takes a tenth of the time of a Gumbel for each token.
+    The token is drawn from softmax(logits / `temperature`), or is the likeliest at temperature 0. Looking up
+    a uniform number in the running sum of the probabilities takes a tenth of the time of drawing a Gumbel
+    number for each token.
     """
     scaled = logits / (temperature or 1.0)
     largest = scaled.amax(dim=-1, keepdim=True)
@@ -254,10 +255,10 @@ def drawn_of(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, to
 def sample(
     model: Any, prompts: Sequence[Sequence[int]], cap: int, temperature: float, ends: Sequence[int]
 ) -> tuple[list[list[int]], torch.Tensor]:
-    """A completion of each prompt, and the log-probabilities of its tokens (rows, time), 0 after its end.
+    """Return a completion of each prompt, and its tokens' log-probabilities (rows, time), 0 after its end.
 
-    It ends with a token of `ends`, or with its `cap`-th. Draws from softmax(logits / `temperature`); at
-    temperature 0 takes the likeliest token.
+    A completion ends with a token of `ends`, or after `cap` tokens. Tokens are drawn from softmax(logits /
+    `temperature`), or are the likeliest at temperature 0.
     """
     distinct = list(dict.fromkeys(map(tuple, prompts)))
     rows, time = len(prompts), max(map(len, distinct)) + cap
@@ -265,13 +266,13 @@ def sample(
     read = decoder.read(distinct, time)
     device = decoder.embedding.device
 
-    # from here on a row is a completion; it starts with what its prompt has left
+    # from here on a row is a completion, which starts with the state of its prompt
     number = {prompt: place for place, prompt in enumerate(distinct)}
     take = torch.tensor([number[tuple(prompt)] for prompt in prompts], device=device)
     logits, gaps, bias = read.logits[take], read.gaps[take], read.bias[take]
     cache = of_rows(read.cache, take, read.used)
     going = torch.arange(rows, device=device)  # rows in the batch
-    alive = torch.ones_like(going, dtype=torch.bool)  # those of them that have not ended
+    alive = torch.ones_like(going, dtype=torch.bool)  # rows of the batch that have not ended
     drawn = torch.zeros((rows, cap), dtype=torch.long, device=device)
     logps = torch.zeros((rows, cap), dtype=logits.dtype, device=device)
     lengths = torch.zeros_like(going)

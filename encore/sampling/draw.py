@@ -23,11 +23,11 @@ FORMULA = (
 
 @dataclass(frozen=True)
 class Drawn:
-    """The completions of each prompt, `num_generations` of them, one prompt's after another's."""
+    """The completions of prompts, `num_generations` for each prompt in turn."""
 
     completions: Sequence[Completion]
-    tokens: int  # of all of them and their prompts
-    parameters: int  # of the policy that a token meets; 0 where the engine hides it
+    tokens: int  # number of tokens of all completions and their prompts
+    parameters: int  # parameters of the policy that a token uses; 0 if the engine hides it
 
 
 def draw(
@@ -41,10 +41,10 @@ def draw(
 ) -> Drawn:
     """Sample with an engine of evaluations; a seed always gives the same completions.
 
-    `ends`: tokens that end a completion beside those of the policy's own.
+    `ends`: tokens that end a completion, beside the policy's own.
     """
     generation = {
-        "until": [],  # nothing but the end-of-sequence token
+        "until": [],  # nothing but the end-of-sequence token ends a completion
         "do_sample": True,
         "temperature": args.temperature,
         "top_p": args.top_p,

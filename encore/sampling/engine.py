@@ -11,9 +11,9 @@ from encore.sampling.lean import LeanSampler
 
 
 def load(source: language_model.Source, engine: Engine, seed: int, report: Report) -> Any:
-    """Return the lm-eval model of a checkpoint; `report` receives how many completions are done.
+    """Return the lm-eval model of a checkpoint; `report` receives the number of finished completions.
 
-    Raises UserError where the model cannot be loaded, or vLLM does not start.
+    Raises UserError if the model cannot be loaded, or vLLM does not start.
     """
     if engine.backend == "vllm":
         # imported here, because vLLM is an extra that need not be installed

@@ -1,27 +1,27 @@
-"""Which completions of a policy are kept to train on: a funnel of filters, each counted.
+"""The choice of a policy's completions to train on: a funnel of filters, each counted.
 
-| step             | what passes, of what passed before                                         |
+| step             | completions that pass, of those that passed before                         |
 |------------------|----------------------------------------------------------------------------|
-| sampled          | everything                                                                 |
-| ended            | what was not cut at the cap                                                |
-| right            | what the verifier gives 1                                                  |
-| a reward's name  | what has at least its threshold; the rewards follow in alphabetical order, |
-|                  | because a recipe's lineage does not know the order of its keys             |
-| distinct         | what is unlike all that passed before it for the same prompt               |
-| kept             | the first so many of each prompt                                           |
+| sampled          | all                                                                        |
+| ended            | completions that were not cut at the cap                                   |
+| right            | completions to which the verifier gives 1                                  |
+| a reward's name  | completions with at least its threshold; rewards follow in alphabetical    |
+|                  | order, because a recipe's lineage does not know the order of its keys      |
+| distinct         | completions unlike all that passed before for the same prompt              |
+| kept             | the first completions of each prompt, up to a number                       |
 """
 
 from collections.abc import Mapping, Sequence
 
 from encore.sampling.completion import Completion
 
-Funnel = dict[str, list[int]]  # step -> indices of the completions that pass it, ascending; steps in order
+Funnel = dict[str, list[int]]  # step -> numbers of the completions that pass it, ascending; steps in order
 
-TOLERANCE = 1e-9  # rounding errors of a score decide nothing
+TOLERANCE = 1e-9  # absorbs rounding errors of a score
 
 
 def steps(thresholds: Mapping[str, float]) -> tuple[str, ...]:
-    """The names of all steps in order, which metrics.json does not keep."""
+    """Return the names of all steps in order, which metrics.json does not keep."""
     return ("sampled", "ended", "right", *sorted(thresholds), "distinct", "kept")
 
 
@@ -32,17 +32,17 @@ def passed(
     size: int,
     most: int | None,
 ) -> Funnel:
-    """What passes each step. The `size` completions of each prompt lie one after another.
+    """Return the completions that pass each step. The `size` completions of each prompt follow each other.
 
-    `scores`: of `accuracy` and of each of `thresholds`, one for each completion; `most`: completions of a
-    prompt that are kept, None for all.
+    `scores` of `accuracy` and of each of `thresholds` have a value for each completion; `most` is how many
+    completions of a prompt are kept, None for all.
     """
     funnel = {"sampled": [*range(len(completions))]}
     funnel["ended"] = [i for i in funnel["sampled"] if not completions[i].truncated]
     left = funnel["right"] = [i for i in funnel["ended"] if scores["accuracy"][i] == 1.0]
     for name in sorted(thresholds):
         left = funnel[name] = [i for i in left if scores[name][i] >= thresholds[name] - TOLERANCE]
-    texts: dict[int, dict[str, int]] = {}  # prompt -> text -> where it came first
+    texts: dict[int, dict[str, int]] = {}  # prompt -> text -> number of the completion where it came first
     for i in left:
         texts.setdefault(i // size, {}).setdefault(str(completions[i]), i)
     funnel["distinct"] = [i for firsts in texts.values() for i in firsts.values()]
@@ -51,7 +51,10 @@ def passed(
 
 
 def metrics(funnel: Funnel, size: int) -> dict[str, float]:
-    """`funnel/STEP`, how many completions pass; `funnel/STEP/problems`, the share of prompts with one."""
+    """Return the metrics of a funnel.
+
+    `funnel/STEP` counts the completions that pass; `funnel/STEP/problems` is the share of prompts with one.
+    """
     problems = len(funnel["sampled"]) // size
     counted: dict[str, float] = {}
     for step, left in funnel.items():
@@ -61,7 +64,7 @@ def metrics(funnel: Funnel, size: int) -> dict[str, float]:
 
 
 def emptied(funnel: Funnel, thresholds: Mapping[str, float]) -> str:
-    """One line that says where a funnel from which nothing comes ran dry, and what would help."""
+    """Return a line that says where a funnel ran dry from which nothing comes, and what would help."""
     says = {"ended": "ended within the cap", "right": "right"}
     says |= {name: f"with {name} >= {thresholds[name]:g}" for name in sorted(thresholds)}
     last = next(step for step in funnel if not funnel[step])

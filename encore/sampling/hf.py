@@ -1,11 +1,12 @@
 """lm-eval's Hugging Face model, extended to keep the tokens of each completion and how it ended.
 
-What differs from `HFLM.generate_until`:
+`generate_until` differs from that of `HFLM`:
+
 - it returns `Completion`s, whose text keeps special tokens;
 - the end-of-sequence token stops a row inside `generate`, where lm-eval decodes every row after every token;
 - completions grow in rounds, and ended ones leave the batch between two rounds, because a batch costs as much
   as its longest row (0.5M parameters, one core, mean length 26: 0.8 of the time at a cap of 64, 0.3 at 128);
-- on a GPU a batch is as large as its memory has room for, where the recipe does not say;
+- on a GPU a batch is as large as its memory has room for, unless the recipe sets a size;
 - so is a batch of texts whose likelihood is scored, on a CPU too;
 - a prompt that does not fit is an error and is not cut from the left.
 """
@@ -26,14 +27,14 @@ from encore.sampling.completion import Completion, answered, completed
 from encore.sampling.memory import MOST, free_bytes, rows_at_once, scored_at_once
 from encore.sampling.turns import converse, room
 
-Options = dict[str, Any]  # how to draw, in the words of lm-eval
+Options = dict[str, Any]  # options of drawing, by lm-eval's names
 FIRST_ROUND = 32  # tokens; each further round doubles the completion
 
 
 class HuggingFaceSampler(HFLM):
-    """Draws completions with `transformers`; one lm-eval task per call of `generate_until`."""
+    """A sampler with `transformers`; it expects one lm-eval task in each call of `generate_until`."""
 
-    tool: Tool | None = None  # that the model may call
+    tool: Tool | None = None  # a tool that the model may call
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class HuggingFaceSampler(HFLM):
         )
 
     def end_with(self, also: Sequence[int]) -> None:
-        """Let these tokens end completions from here on, beside the checkpoint's own."""
+        """Let these tokens end completions from here on, beside the checkpoint's own ends."""
         self.ends = self.own_ends | {*also}
         self.model.generation_config.eos_token_id = sorted(self.ends)
 
@@ -92,7 +93,7 @@ class HuggingFaceSampler(HFLM):
         return done
 
     def answered_by(self, tool: Tool, requests: list[Instance], options: Options, limit: int) -> list[str]:
-        """Completions of at most `limit` tokens of the model's own, between which the tool answers."""
+        """Return completions of at most `limit` tokens of the model's own, between which the tool answers."""
         prompts = self.prompts(requests, limit + room(tool, self.tokenizer))
 
         def draw(contexts: list[list[int]], cap: int, also: list[int]) -> tuple[list[list[int]], None]:
@@ -108,7 +109,7 @@ class HuggingFaceSampler(HFLM):
         return [answered(talk, self.ends, prompt, self.tokenizer) for talk, prompt in pairs]
 
     def turn(self, contexts: list[list[int]], cap: int, also: set[int], options: Options) -> list[list[int]]:
-        """What the model says next, up to its end or one of `also`, at most `cap` tokens."""
+        """Return the model's next turn, up to its end or a token of `also`, at most `cap` tokens."""
         ends = self.ends | also
         self.model.generation_config.eos_token_id = sorted(ends)
         rows = self._continue(contexts, cap, [], options)
@@ -117,7 +118,10 @@ class HuggingFaceSampler(HFLM):
         return [row[:place] for row, place in zip(rows, places, strict=True)]
 
     def prompts(self, requests: list[Instance], limit: int) -> list[list[int]]:
-        """The token ids of each request's prompt. Raises UserError if one with `limit` more does not fit."""
+        """Return the token ids of each request's prompt.
+
+        Raises UserError if a prompt and `limit` tokens do not fit.
+        """
         texts = list(dict.fromkeys(request.args[0] for request in requests))
         encoded = dict(zip(texts, prompt_ids(texts, self.tokenizer), strict=True))
         if (longest := max(map(len, encoded.values()))) + limit > self.max_length:
@@ -142,7 +146,7 @@ class HuggingFaceSampler(HFLM):
         return super()._loglikelihood_tokens(requests, *args, **options)
 
     def at_once(self, width: int) -> int:
-        """How many rows of `width` tokens, prompt and completion, make a batch."""
+        """Return the number of rows of `width` tokens, prompt and completion, in a batch."""
         if self.given:
             return self.given
         return rows_at_once(self.model.config, width, self.model.dtype.itemsize, free_bytes(self.device))
@@ -150,7 +154,7 @@ class HuggingFaceSampler(HFLM):
     def _continue(
         self, contexts: list[list[int]], count: int, stops: list[str], options: Options
     ) -> list[list[int]]:
-        """Up to `count` further tokens of each context; padded after an end-of-sequence token."""
+        """Return up to `count` further tokens of each context, padded after an end-of-sequence token."""
         padded = self.tokenizer.pad({"input_ids": contexts}, padding_side="left", return_tensors="pt").to(
             self.device
         )
@@ -165,7 +169,7 @@ class HuggingFaceSampler(HFLM):
         return rows[:, width:].tolist()
 
     def _completion(self, tokens: list[int], stops: list[str], context: Sequence[int] = ()) -> Completion:
-        """Cut a padded row at its end-of-sequence token (counted, not shown) or before a stop string."""
+        """Return a row cut at its end-of-sequence token (counted, not shown) or before a stop string."""
         end = next((i for i, token in enumerate(tokens) if token in self.ends), None)
         ids = tokens if end is None else tokens[: end + 1]
         return completed(ids, end is not None, stops, context, self.tokenizer)

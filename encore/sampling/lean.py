@@ -1,4 +1,4 @@
-"""lm-eval's model on our own decoder: for small models, in less than half the time of `generate`."""
+"""lm-eval's model on our own decoder, for small models: it takes less than half the time of `generate`."""
 
 from lm_eval.api.instance import Instance
 from lm_eval.models.utils import normalize_gen_kwargs
@@ -9,7 +9,7 @@ from encore.sampling.hf import HuggingFaceSampler, Options
 
 
 class LeanSampler(HuggingFaceSampler):
-    """Draws from the full distribution, or greedily, up to the end-of-sequence token."""
+    """A sampler from the full distribution, or greedy, up to the end-of-sequence token."""
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options: Options = dict(normalize_gen_kwargs(requests[0].args[1]))

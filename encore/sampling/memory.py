@@ -1,22 +1,22 @@
-"""How many completions a GPU has room for at once: from the shape of the model and the free memory."""
+"""The number of completions that a GPU has room for, from the shape of the model and the free memory."""
 
 from typing import Any
 
 import torch
 
-MOST = 512  # completions at once; on a CPU always so many, because what is sampled depends on it
-SHARE = 0.8  # of the free memory; the rest is for what the allocator cannot join and for the kernels' own
-# of the logits: in float32, then a softmax, and for top-p a sorted copy, its int64 order and its running sum
+MOST = 512  # completions at once; a CPU always has this many, because what is sampled depends on it
+SHARE = 0.8  # share of the free memory; the rest is for fragmentation and for the kernels' own buffers
+# bytes for each logit: in float32, then a softmax, and for top-p a sorted copy, its int64 order and its sum
 BYTES_A_LOGIT = 4 + 4 + 4 + 8 + 4
-SCORED = 2**30  # bytes of a CPU's memory that the logits of scored texts take
+SCORED = 2**30  # bytes of a CPU's memory for the logits of scored texts
 BYTES_A_SCORED_LOGIT = 4 + 4  # the logit of each position, and its log-softmax
 
 
 def row_bytes(config: Any, width: int, itemsize: int) -> int:
-    """Bytes that one row of `width` tokens takes while it is decoded; `config`: the model's configuration.
+    """Return the bytes that a row of `width` tokens takes while it is decoded.
 
-    Keys and values of every layer and token; what one layer computes as it reads the prompt; one step's
-    logits.
+    `config`: the model's configuration. They are for the keys and values of every layer and token, the
+    activations of one layer as it reads the prompt, and the logits of one step.
     """
     text = config.get_text_config()
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
@@ -28,9 +28,10 @@ def row_bytes(config: Any, width: int, itemsize: int) -> int:
 
 
 def rows_at_once(config: Any, width: int, itemsize: int, free: int | None) -> int:
-    """The largest power of two, at most `MOST`, so many rows of which fit into `free` bytes; at least 1.
+    """Return the largest power of two, from 1 to `MOST`, of rows that fit into `free` bytes.
 
-    A power of two, so that a little more or less of free memory seldom changes what is sampled. None: `MOST`.
+    It is a power of two, so that a little more or less free memory seldom changes what is sampled. If `free`
+    is None, it is `MOST`.
     """
     if free is None:
         return MOST
@@ -52,7 +53,7 @@ def _power_of_two(fitting: int) -> int:
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Memory of a GPU that this process can still take; None for a CPU."""
+    """Return the bytes of a GPU's memory that this process can still take; None for a CPU."""
     if device.type != "cuda":
         return None
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)

@@ -3,9 +3,9 @@
     tool: {name: calculator, calls: 5, longest: 8}
     tool: {name: python, calls: 3, longest: 256, call: ["<tool_call>", "</tool_call>"], result: ["[", "]"]}
 
-A call stands between the two texts of `call`, the second of which is one token of the policy's tokenizer, so
-that sampling can stop behind it; the result is put between the texts of `result`. Calls are text that nobody
-has checked: whatever they hold, they get a result, of at most `longest` tokens.
+A call stands between the two texts of `call`. The second text is one token of the policy's tokenizer, so that
+sampling can stop behind it. The result is put between the texts of `result`. Calls are text that nobody has
+checked: whatever they hold, they get a result, of at most `longest` tokens.
 """
 
 import ast
@@ -16,10 +16,10 @@ from encore.sandbox.pool import Job, Result, run
 from encore.sandbox.values import Failed
 from encore.worlds.calculator import ERROR, calculate
 
-Answer = tuple[str, bool]  # what a call is answered, and whether it was well formed
-LONGEST_CALL = 10_000  # characters; a longer one is malformed
+Answer = tuple[str, bool]  # the answer to a call, and whether the call was well formed
+LONGEST_CALL = 10_000  # characters; a longer call is malformed
 
-# behind this a program's `print` is kept, for there is no output but the values of expressions
+# behind this code the program's `print` is kept, because the sandbox returns only values of expressions
 PRINTED = "".join(
     (
         "_said = []\n",
@@ -31,15 +31,15 @@ PRINTED = "".join(
 
 
 def calculator(calls: Sequence[str]) -> list[Answer]:
-    """One operation on two whole numbers a call: encore/worlds/calculator.py."""
+    """Answer calls of one operation on two whole numbers each (encore/worlds/calculator.py)."""
     results = [calculate(call) for call in calls]
     return [(ERROR, False) if result is None else (result, True) for result in results]
 
 
 def python(calls: Sequence[str]) -> list[Answer]:
-    """Each call is a program, run in the sandbox; its result is what it prints and its last expression.
+    """Run each call as a program in the sandbox; its result is what it prints and its last expression.
 
-    Raises UserError where no sandbox can be started.
+    Raises UserError if no sandbox can be started.
     """
     results = run([Job(*_program(call)) for call in calls])
     return [_printed(result) for result in results]
@@ -49,7 +49,7 @@ TOOLS: Mapping[str, Callable[[Sequence[str]], list[Answer]]] = {"calculator": ca
 
 
 def answers(tool: Tool, turns: Sequence[str]) -> list[Answer]:
-    """Return what the tool says to each turn of a policy, which ends with a call."""
+    """Return the tool's answers to a policy's turns, each of which ends with a call."""
     calls = [_call_of(tool, turn) for turn in turns]
     good = [call for call in calls if call is not None]
     said = iter(TOOLS[tool.name](good) if good else [])
@@ -57,13 +57,13 @@ def answers(tool: Tool, turns: Sequence[str]) -> list[Answer]:
 
 
 def _call_of(tool: Tool, turn: str) -> str | None:
-    """Return the text of the call that ends a turn; None where none was opened, or it is too long."""
+    """Return the text of the call that ends a turn; None if no call was opened, or it is too long."""
     _, opened, call = turn.removesuffix(tool.call[1]).rpartition(tool.call[0])
     return call if opened and len(call) <= LONGEST_CALL else None
 
 
 def _program(call: str) -> tuple[str, tuple[str, ...]]:
-    """A program that keeps what it prints, and the expression that gives it."""
+    """Return a program that keeps what it prints, and the expression that gives it."""
     text = call.encode(errors="replace").decode()
     try:
         tree = ast.parse(text)
@@ -74,12 +74,12 @@ def _program(call: str) -> tuple[str, tuple[str, ...]]:
             text = ast.unparse(ast.fix_missing_locations(tree))
             text += "\nif _last is not None: print(_last)"
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass  # it fails in the sandbox too, and is told why there
+        pass  # the program fails in the sandbox too, which reports the error
     return PRINTED + text, ("''.join(_said)",)
 
 
 def _printed(result: Result) -> Answer:
-    """What a program printed, or why it has printed nothing: the error that it raised, or its end."""
+    """Return what a program printed; or if nothing, the error that it raised, or how it ended."""
     (value,) = result.values
     if isinstance(value, Failed):
         return f"{ERROR}: {value.why if result.ended == 'done' else result.ended}", False

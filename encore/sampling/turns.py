@@ -1,7 +1,7 @@
 """Completions of several turns: a policy that calls a tool is stopped, answered and goes on.
 
-What the tool says becomes part of the completion, but is not the policy's own: it is neither counted against
-the cap nor among its tokens, and `own` tells the two apart. Each turn goes on from the very tokens before it;
+The tool's answer becomes part of the completion, but is not the policy's own: it does not count against the
+cap, and `own` tells the policy's tokens from the tool's. Each turn goes on from the very tokens before it;
 nothing is tokenised anew.
 """
 
@@ -19,34 +19,34 @@ from encore.sampling import tools
 # -> the tokens drawn for each context, the ending one included, and their log-probabilities, if known
 Draw = Callable[[list[list[int]], int, list[int]], tuple[list[list[int]], list[list[float]] | None]]
 
-# what a kept row says of its completions, where the policy has a tool
+# columns that a kept row has for its completions if the policy has a tool
 TURNS = "turns"  # the text in parts
 CALLS = ("calls", "malformed")
 
 
 @dataclass
 class Talk:
-    """One completion."""
+    """A completion that consists of turns."""
 
     ids: list[int] = field(default_factory=list)
-    own: list[int] = field(default_factory=list)  # (tokens,) 1: the policy's, 0: the tool's
-    logps: list[float] = field(default_factory=list)  # (tokens,) 0 where not the policy's; empty if not known
-    calls: int = 0  # that were answered
-    malformed: int = 0  # of them, those that got an error
+    own: list[int] = field(default_factory=list)  # (tokens,) 1 at the policy's tokens, 0 at the tool's
+    logps: list[float] = field(default_factory=list)  # (tokens,) 0 at the tool's tokens; empty if not known
+    calls: int = 0  # number of answered calls
+    malformed: int = 0  # number of calls answered by an error
 
     def said(self) -> list[int]:
-        """The policy's own tokens."""
-        return [token for token, own in zip(self.ids, self.own, strict=True) if own]
+        """Return the policy's own tokens."""
+        return [token for token, mine in zip(self.ids, self.own, strict=True) if mine]
 
     def turns(self, tokenizer: Any) -> list[str]:
-        """The texts of its turns: what the policy said, what the tool, and so on."""
+        """Return the texts of the turns: the policy's, the tool's, and so on."""
         parts = groupby(zip(self.ids, self.own, strict=True), key=itemgetter(1))
         tokens = [[token for token, _ in part] for _, part in parts]
         return tokenizer.batch_decode(tokens, skip_special_tokens=False)
 
 
 def closing(tool: Tool, tokenizer: Any) -> int:
-    """The token that ends a call. Raises UserError where that text is not one token."""
+    """Return the token that ends a call. Raises UserError if the end of a call is not one token."""
     ids = tokenizer(tool.call[1], add_special_tokens=False)["input_ids"]
     if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
         raise UserError(
@@ -56,7 +56,7 @@ def closing(tool: Tool, tokenizer: Any) -> int:
 
 
 def room(tool: Tool | None, tokenizer: Any) -> int:
-    """The most tokens that results may add to a completion."""
+    """Return the most tokens that results may add to a completion."""
     if tool is None:
         return 0
     around = tokenizer([*tool.result], add_special_tokens=False)["input_ids"]
@@ -66,10 +66,10 @@ def room(tool: Tool | None, tokenizer: Any) -> int:
 def converse(
     prompts: Sequence[Sequence[int]], cap: int, draw: Draw, tool: Tool, tokenizer: Any
 ) -> list[Talk]:
-    """A completion of each prompt, of at most `cap` tokens of the policy's own.
+    """Return a completion of each prompt, of at most `cap` tokens of the policy's own.
 
     After `tool.calls` answers a call is a text like any other, and the completion goes on to its end. Raises
-    UserError as `closing`.
+    UserError as `closing` does.
     """
     close = closing(tool, tokenizer)
     talks = [Talk() for _ in prompts]
@@ -81,7 +81,8 @@ def converse(
         drawn, logps = draw(contexts, left, [close] if turn < tool.calls else [])
         asking = []
         for place, i in enumerate(going):
-            # a row that has less left than another is drawn too far: its beginning has the same law
+            # a row that has fewer tokens left than another gets too many; its first ones have the same
+            # distribution
             ids = drawn[place][: cap - spent[i]]
             talks[i].ids += ids
             talks[i].own += [1] * len(ids)
@@ -104,7 +105,7 @@ def converse(
 
 
 def _result(tool: Tool, answer: str, tokenizer: Any) -> list[int]:
-    """The tokens of a result, cut to its longest, with the texts around it."""
+    """Return the tokens of a result, cut to the tool's limit, with the texts around it."""
     before, text, after = tokenizer([tool.result[0], answer, tool.result[1]], add_special_tokens=False)[
         "input_ids"
     ]

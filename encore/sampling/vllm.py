@@ -1,6 +1,6 @@
 """lm-eval's vLLM model, extended to keep the tokens of each completion and how it ended.
 
-Needs the extra `vllm`.
+It needs the extra `vllm`.
 """
 
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ from encore.sampling.turns import converse, room
 
 
 class VLLMSampler(VLLM):
-    """Draws completions with vLLM; one lm-eval task per call of `generate_until`, all of it in one batch."""
+    """A sampler with vLLM; each call of `generate_until` is one lm-eval task and one batch."""
 
-    tool: Tool | None = None  # that the model may call
+    tool: Tool | None = None  # a tool that the model may call
 
     def __init__(self, tokenizer: Any, report: Report, **arguments: Any) -> None:
         try:
             super().__init__(**arguments)
         except (RuntimeError, ValueError) as error:
             raise UserError(f"evals.backend: vLLM does not start: {whole(error)}") from error
-        self.tokenizer = tokenizer  # lm-eval loads it anew, without the BOS that it may put before a text
+        self.tokenizer = tokenizer  # lm-eval would load it anew, without the BOS that it may put before texts
         self.report = report
         self.ends: list[int] = []
 
@@ -57,7 +57,7 @@ class VLLMSampler(VLLM):
             outputs = self._model_generate(requests=contexts, generate=True, sampling_params=asked)
             return [output.outputs[0] for output in outputs]
 
-        ends: set[int] = set()  # tokens that have ended a completion: vLLM knows those of the checkpoint
+        ends: set[int] = set()  # tokens that have ended a completion; vLLM knows the checkpoint's own ends
 
         def turn(contexts: list[list[int]], cap: int, also: list[int]) -> tuple[list[list[int]], None]:
             drawn = draw(contexts, cap, also)
@@ -72,12 +72,12 @@ class VLLMSampler(VLLM):
         first = draw(prompts, limit, [])
         self.report(len(first), len(first))
         return [
-            # not vLLM's text, which begins and breaks as that of prompt and completion together
+            # not vLLM's text, which is decoded together with the prompt
             completed(list(each.token_ids), _ended(each), stops, prompt, self.tokenizer)
             for prompt, each in zip(prompts, first, strict=True)
         ]
 
 
 def _ended(output: Any) -> bool:
-    """Whether a token has ended a completion of vLLM, not a stop string or the limit."""
+    """Return whether a token has ended a completion of vLLM, and not a stop string or the limit."""
     return output.finish_reason == "stop" and not isinstance(output.stop_reason, str)

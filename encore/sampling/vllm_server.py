@@ -1,7 +1,7 @@
-"""A vLLM server that belongs to a stage: started, awaited, watched and ended with it.
+"""A vLLM server that belongs to a stage: it is started, awaited, watched and ended with the stage.
 
-It is the server that TRL's `vllm_mode: server` speaks to (trl/generation/vllm_client.py): completions by
-HTTP, new weights by NCCL. The command is the one that `trl vllm-serve` builds (trl/scripts/vllm_serve.py).
+TRL's `vllm_mode: server` speaks to it (trl/generation/vllm_client.py): completions by HTTP, new weights by
+NCCL. The command is the same as in `trl vllm-serve` (trl/scripts/vllm_serve.py).
 """
 
 import http.client
@@ -21,27 +21,27 @@ from encore.recipe.grpo_args import GrpoArgs
 from encore.runtime import gpus, nodes
 from encore.runtime.progress import clock_text
 
-HOST = "127.0.0.1"  # on the node of the stage, and for nobody else
-MEMORY = 0.9  # share of its GPUs' memory: unlike a colocated engine it has them for itself
-LOOK = 0.5  # seconds between two looks whether it answers
-EVERY = 15.0  # seconds between two lines while it does not
-TAIL = 65536  # bytes of the log that are searched for what went wrong
-LONGEST = 300  # characters of it in the line
-# beginnings of the variables that torchrun sets for a rank
+HOST = "127.0.0.1"  # on the node of the stage, and visible to no other node
+MEMORY = 0.9  # share of its GPUs' memory; unlike a colocated engine it has the GPUs to itself
+LOOK = 0.5  # seconds between two looks at whether it answers
+EVERY = 15.0  # seconds between two lines while it does not answer
+TAIL = 65536  # bytes of the log that are searched for an error
+LONGEST = 300  # characters of the error in our line
+# prefixes of the variables that torchrun sets for a rank
 OF_TORCHRUN = (
     *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
     *("MASTER_", "GROUP_", "ROLE_", "TORCHELASTIC_"),
 )
-# of a line of Python's, after what a logger or a worker has put before it
+# a line of Python's errors, after the prefix of a logger or a worker
 ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Interrupt)(?::| \().*")
 
 
 def command(
     model: str, host: str, port: int, workers: int, dtype: str, seed: int, args: GrpoArgs
 ) -> list[str]:
-    """Return the command line of a server of `model`, a folder, on so many GPUs, reached at `host` alone.
+    """Return the command line of a server of `model`, a folder, on `workers` GPUs, reached at `host` alone.
 
-    `args`: those of the stage that the recipe names; what it does not name is the server's own default.
+    `args` are the stage's, as the recipe sets them; what the recipe does not set is the server's default.
     """
     stated = "vllm_gpu_memory_utilization" in args.model_fields_set
     options = ScriptArguments(
@@ -55,21 +55,21 @@ def command(
         vllm_model_impl=args.vllm_model_impl,
         log_level="warning",
     )
-    # generation-config: else the model's own limits and penalties apply where TRL sends none
-    own = ["--load-format", "safetensors", "--generation-config", "vllm", "--seed", str(seed)]
-    return build_command(options, own)
+    # generation-config: otherwise the model's own limits and penalties apply where TRL sends none
+    our_options = ["--load-format", "safetensors", "--generation-config", "vllm", "--seed", str(seed)]
+    return build_command(options, our_options)
 
 
 def environment(names: str) -> dict[str, str]:
-    """The environment of a server on the GPUs `names` of CUDA_VISIBLE_DEVICES; "" for none."""
+    """Return the environment of a server on the GPUs `names`, as in CUDA_VISIBLE_DEVICES; "" for no GPU."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_TORCHRUN)}
-    return {**kept, gpus.VISIBLE: names, "VLLM_SERVER_DEV_MODE": "1"}  # where weights are received
+    return {**kept, gpus.VISIBLE: names, "VLLM_SERVER_DEV_MODE": "1"}  # the endpoints that receive weights
 
 
 class Server:
     """A server that was started; it writes to the end of `log`.
 
-    `say` prints a line of progress, and the line of a failure once the server has answered.
+    `say` prints a line of progress, and the line of a failure after the server has answered.
     """
 
     def __init__(
@@ -96,9 +96,9 @@ class Server:
             )
 
     def ready(self, timeout: float) -> None:
-        """Wait until it answers, and from then on end this process with one line should the server end.
+        """Wait until the server answers. From then on, if it ends, end this process with one line.
 
-        Raises UserError where it ends, or does not answer within `timeout` seconds.
+        Raises UserError if it ends, or does not answer within `timeout` seconds.
         """
         began = last = time.monotonic()
         while not _healthy(self.host, self.port):
@@ -126,7 +126,7 @@ class Server:
     def _watch(self) -> None:
         """End this process when the server ends: a trainer that sends weights to nobody would wait for ever.
 
-        What was saved stays good: files are written whole or not at all.
+        What was saved stays good: files are written completely or not at all.
         """
         status = self.process.wait()
         if not self.closing:
@@ -145,11 +145,10 @@ class Server:
 
 
 def reason(log: str) -> str:
-    """What went wrong, by a server's log: its first error, from which the later ones follow, or its last
-    line."""
+    """Return the error in a server's log: the first, which caused the others, or its last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    found = next(filter(None, map(_error, lines)), None)
-    return (found or (lines or ["its log is empty"])[-1])[:LONGEST]
+    error = next(filter(None, map(_error, lines)), None)
+    return (error or (lines or ["its log is empty"])[-1])[:LONGEST]
 
 
 def _error(line: str) -> str | None:
@@ -159,12 +158,12 @@ def _error(line: str) -> str | None:
 
 
 def _healthy(host: str, port: int) -> bool:
-    """Whether a server says that it can serve. No proxy stands between."""
+    """Return whether a server says that it can serve; proxies are bypassed."""
     connection = http.client.HTTPConnection(host, port, timeout=5)
     try:
         connection.request("GET", "/health")
         answer = connection.getresponse()
-        answer.read()  # to its end: a server whose answer is cut off logs an error of its own
+        answer.read()  # read to its end: a server whose answer is cut off logs an error of its own
         return answer.status == 200
     except (OSError, http.client.HTTPException):
         return False

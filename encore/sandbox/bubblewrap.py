@@ -1,4 +1,4 @@
-"""The command line of a sandbox: bubblewrap around a bare Python, or that Python alone where one insists."""
+"""The command line of a sandbox: bubblewrap around a bare Python, or Python alone if the user insists."""
 
 import os
 import shutil
@@ -15,20 +15,30 @@ SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/
 
 
 def command(environment: Mapping[str, str], shown: Sequence[str] = ()) -> list[str]:
-    """The command; `shown`: further folders that are seen, read-only.
+    """Return the command; `shown`: further folders that are visible, read-only.
 
-    Raises UserError where there is no bubblewrap, unless the environment says INSISTS in these words.
+    Raises UserError without bubblewrap, unless the environment says INSISTS in these words.
     """
     if bare(environment):
         return _python()
-    if not (found := shutil.which("bwrap", path=environment.get("PATH"))):
+    if not (program := shutil.which("bwrap", path=environment.get("PATH"))):
         variable, words = INSISTS
         raise UserError(
             "sandbox: bubblewrap (bwrap) is not installed, and untrusted programs run in nothing less; "
             f'apt install bubblewrap, or insist with {variable}="{words}"'
         )
     return [
-        *(found, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL"),
+        *(
+            program,
+            "--unshare-all",
+            "--unshare-user",
+            "--uid",
+            "65534",
+            "--gid",
+            "65534",
+            "--cap-drop",
+            "ALL",
+        ),
         *("--hostname", "sandbox", "--die-with-parent", "--new-session"),
         *_visible(),
         *("--dev-bind", "/dev/null", "/dev/null"),
@@ -40,7 +50,7 @@ def command(environment: Mapping[str, str], shown: Sequence[str] = ()) -> list[s
 
 
 def bare(environment: Mapping[str, str]) -> bool:
-    """Whether one insists on no sandbox. Raises UserError for other words than these."""
+    """Return whether the user insists on having no sandbox. Raises UserError for other words than INSISTS."""
     variable, words = INSISTS
     if variable in environment and environment[variable] != words:
         raise UserError(f'{variable}: expected "{words}", got {environment[variable]!r}')
@@ -48,7 +58,7 @@ def bare(environment: Mapping[str, str]) -> bool:
 
 
 def _visible() -> list[str]:
-    """What the root of the sandbox shows, all of it read-only: Python and the system's libraries."""
+    """Return the options that show Python and the system's libraries in the sandbox, all read-only."""
     prefix = Path(sys.base_prefix).resolve()
     options = ["--ro-bind", str(prefix), str(prefix)]
     for path in map(Path, SYSTEM):
@@ -60,7 +70,7 @@ def _visible() -> list[str]:
 
 
 def _python() -> list[str]:
-    """Python without site-packages or bytecode, given inside.py itself: no file of ours is seen."""
+    """Return the call of Python without site-packages or bytecode. The source of inside.py is an argument."""
     source = files("encore.sandbox").joinpath("inside.py").read_text(encoding="utf-8")
     return [
         os.path.realpath(getattr(sys, "_base_executable", sys.executable)),

@@ -2,15 +2,15 @@
 
 Its source is given to a bare Python with -c, so it imports the standard library alone. A frame is 4 bytes of
 length and that much JSON. First come the settings, with the libraries that programs may use, answered by
-"ready"; then a job a frame, {program, calls,
-wall}, each answered by {ended, lines, dirty}: `lines` is what the child wrote, a JSON value a call, unread
-here, and `dirty` says that the program left a file, so that this sandbox must not be used again.
+"ready". Then each frame is a job, {program, calls, wall}, answered by {ended, lines, dirty}: `lines` is what
+the child wrote, a JSON value for each call, unread here; `dirty` says that the program left a file, so that
+this sandbox must not be used again.
 
 The child shuts itself in before it runs the program: no descriptors but its pipe, resource limits, and a
 seccomp filter under which it can neither start, signal nor trace a process nor open a socket.
 """
 
-# ruff: noqa: F401 - what programs import most is loaded once, and each child has it by fork
+# ruff: noqa: F401 - the most common imports of programs are loaded once, and each child has them by fork
 import base64
 import bisect
 import collections
@@ -46,7 +46,7 @@ class Filter(ctypes.Structure):
 
 
 def _receive(source):
-    """The next frame; None at the end."""
+    """Return the next frame; None at the end."""
     head = source.read(4)
     if len(head) < 4:
         return None
@@ -60,7 +60,7 @@ def _send(sink, value):
 
 
 def _encoded(value):
-    """A value in JSON that says which built-in type it has; TypeError for any other type."""
+    """Return a value in JSON that says which built-in type it has; TypeError for any other type."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return value
@@ -80,12 +80,12 @@ def _encoded(value):
 
 
 def _filter(instructions):
-    """What a child calls to put itself under the filter, made ready before there is one."""
+    """Return a function that puts a child under the filter, made before there is one."""
     held = ctypes.create_string_buffer(instructions)
     program = Filter(len(instructions) // 8, ctypes.cast(held, ctypes.c_void_p))
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
-    def put(_held=held):  # alive as long as its address is in use
+    def put(_held=held):  # kept alive as long as its address is in use
         if prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or prctl(
             PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0
         ):
@@ -95,10 +95,10 @@ def _filter(instructions):
 
 
 def _attempt(call, names):
-    """One line of JSON: the value of a call, or the kind of error it raised."""
+    """Return a line of JSON: the value of a call, or the kind of error it raised."""
     try:
         return json.dumps(_encoded(eval(compile(call, "<test>", "eval"), names)))
-    except BaseException as error:  # whatever a program may raise, SystemExit too
+    except BaseException as error:  # a program may raise anything, SystemExit too
         return json.dumps({"error": type(error).__name__})
 
 
@@ -109,9 +109,10 @@ def _child(job, pipe, settings, shut):
         os.dup2(null, descriptor)
     os.dup2(pipe, 3)
     os.closerange(4, 1024)
-    random.seed(0)  # a program that draws gets the same verdict again
+    random.seed(0)  # a program that draws random numbers gets the same verdict again
     for name, value in settings["limits"].items():
-        # who ignores SIGXCPU has a second more; SIGKILL, at the highest limit, tells nothing of the time
+        # a program that ignores SIGXCPU has a second more; SIGKILL, at the hard limit, would not say that
+        # time is up
         highest = value + 1 if name == "RLIMIT_CPU" else value
         resource.setrlimit(getattr(resource, name), (value, highest))
     shut()  # from here on this process is the program's
@@ -126,7 +127,10 @@ def _child(job, pipe, settings, shut):
 
 
 def _collect(pipe, wall, most):
-    """(why it ended, what came through the pipe): until it is closed, `most` bytes, or `wall` seconds."""
+    """Return why the program ended, and what came through the pipe.
+
+    Reads until the pipe is closed, or `most` bytes have come, or `wall` seconds have passed.
+    """
     parts: list[bytes] = []
     end, size = time.monotonic() + wall, 0
     poll = select.poll()
@@ -154,8 +158,8 @@ def _run(job, settings, shut):
             os._exit(0)
     os.close(write)
     ended, written = _collect(read, job["wall"], settings["output"])
-    for kill in (os.killpg, os.kill):  # it may have closed its pipe and gone on
-        with contextlib.suppress(ProcessLookupError):  # ended before it had a group
+    for kill in (os.killpg, os.kill):  # the child may have closed its pipe and gone on
+        with contextlib.suppress(ProcessLookupError):  # the child ended before it had a group
             kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     os.close(read)
@@ -171,10 +175,10 @@ def _serve(source, sink):
     with contextlib.redirect_stdout(io.StringIO()):  # the frames are on stdout
         for library in settings["libraries"]:
             importlib.import_module(library)
-    settings["files"] = os.listdir()  # what the libraries have left
+    settings["files"] = os.listdir()  # files that the libraries have left
     instructions = base64.b64decode(settings["filter"])
     shut = _filter(instructions) if instructions else int
-    gc.disable()  # what is shared with the children stays shared
+    gc.disable()  # memory that is shared with the children stays shared
     gc.freeze()
     _send(sink, "ready")
     while (job := _receive(source)) is not None:

@@ -24,19 +24,19 @@ from encore.sandbox.bubblewrap import bare, command
 from encore.sandbox.seccomp import instructions
 from encore.sandbox.values import Failed, read
 
-GRACE = 3.0  # seconds beyond a program's limit until its sandbox counts as lost
+GRACE = 3.0  # seconds beyond a program's limit after which its sandbox counts as lost
 STARTS_WITHIN = 60.0  # seconds
 LONGEST_PROGRAM = 1 << 18  # characters
-SHORT = 0.5  # seconds of wall time that a program of many gets at first
+SHORT = 0.5  # seconds of wall time that each of many programs gets at first
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use. `wall`, `cpu`: seconds; `memory`, `file`, `output`: bytes.
+    """The limits of a program. `wall`, `cpu`: seconds; `memory`, `file`, `output`: bytes.
 
-    On a busy machine a program's CPU time is the same, so that its verdict is; `wall` ends those that sleep.
+    A program's CPU time, hence its verdict, is the same on a busy machine; `wall` ends programs that sleep.
     `budget`: seconds of wall time of all programs that are run together, see `Pool.run`.
     """
 
@@ -45,13 +45,13 @@ class Limits:
     cpu: int = 2
     memory: int = 512 << 20
     file: int = 1 << 20
-    output: int = 1 << 16  # of all its values
+    output: int = 1 << 16  # bytes of all its values
     descriptors: int = 32
 
 
 @dataclass(frozen=True)
 class Job:
-    """A program and the expressions to evaluate behind it, in its own names."""
+    """A program, and the expressions to evaluate after it, among its names."""
 
     program: str
     calls: tuple[str, ...]
@@ -59,17 +59,20 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """(calls,) values, `Failed` for none; `ended`: done, time, output, lost, too long, a signal."""
+    """The values (calls,), `Failed` for a missing value.
+
+    `ended`: done, time, output, lost, too long, a signal.
+    """
 
     values: tuple[Any, ...]
     ended: str
 
 
 class Sandbox:
-    """One process of inside.py and what has been read of its answer."""
+    """A process of inside.py, and what has been read of its answer."""
 
     def __init__(self, limits: Limits, libraries: Sequence[str] = ()) -> None:
-        """Raises UserError if it does not start."""
+        """Start the process. Raises UserError if it does not start."""
         folders = _packages() if libraries else []
         self.home = tempfile.TemporaryDirectory() if bare(os.environ) else None
         self.process = subprocess.Popen(
@@ -79,7 +82,7 @@ class Sandbox:
             stderr=subprocess.PIPE,
             bufsize=0,
             cwd=self.home.name if self.home else "/",
-            # sets have the same order in every sandbox; a library starts no threads, which do not fork
+            # sets have the same order in every sandbox; libraries start no threads, which no fork copies
             env={"PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore", "OPENBLAS_NUM_THREADS": "1"},
         )
         self.answer, self.index, self.deadline = b"", -1, time.monotonic() + STARTS_WITHIN
@@ -102,7 +105,7 @@ class Sandbox:
         return self.process.stdout.fileno()
 
     def send(self, value: Any) -> bool:
-        """Whether it was taken."""
+        """Send a value, and return whether the process took it."""
         body = json.dumps(value).encode()
         assert self.process.stdin
         try:
@@ -115,19 +118,19 @@ class Sandbox:
         return True
 
     def more(self) -> bool:
-        """Read what is there; False at the end."""
+        """Read what is there, and return False at the end."""
         part = os.read(self.out, 1 << 16)
         self.answer += part
         return bool(part)
 
     def received(self) -> Any:
-        """The whole answer, if it is there; None else."""
+        """Return the whole answer if it has arrived, else None."""
         if len(self.answer) < 4 or len(self.answer) < 4 + struct.unpack("<I", self.answer[:4])[0]:
             return None
         return json.loads(self.answer[4:])
 
     def close(self) -> None:
-        """Kill it and all that is in it."""
+        """Kill the process and all that is in it."""
         self.process.kill()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe:
@@ -156,14 +159,14 @@ class Pool:
             self.idle.pop().close()
 
     def run(self, jobs: Sequence[Job]) -> list[Result]:
-        """(jobs,) results, in order. Raises UserError if no sandbox can be started.
+        """Return the results (jobs,), in order. Raises UserError if no sandbox can be started.
 
-        Where not every program can have its whole wall time within the budget, each gets SHORT at first. Then
-        the programs that were not finished share what is left of the budget, and are run anew. So those that
-        sleep take no time from one that is quick. A program cannot start another, so its CPU time is at most
-        its wall time, and the budget is of both. It is exceeded only where SHORT of each program is more.
+        If the budget does not allow each program its whole wall time, each gets SHORT at first. Then the
+        unfinished programs share the rest of the budget, and are run anew. So programs that sleep take no
+        time from quick programs. A program cannot start another, so its CPU time is at most its wall time,
+        and the budget holds for both. It is exceeded only if SHORT for each program is more.
         """
-        seconds = self.limits.budget * self.size  # of all sandboxes together
+        seconds = self.limits.budget * self.size  # seconds of all sandboxes together
         if len(jobs) * self.limits.wall <= seconds:
             return self._round(jobs, self.limits.wall)
         short = min(SHORT, self.limits.wall)
@@ -185,12 +188,12 @@ class Pool:
         return results
 
     def _round(self, jobs: Sequence[Job], wall: float) -> list[Result]:
-        """(jobs,) results of programs that get `wall` seconds each."""
+        """Return the results (jobs,) of programs that get `wall` seconds each."""
         results: dict[int, Result] = {}
         busy: dict[int, Sandbox] = {}
         waiting = [index for index, job in enumerate(jobs) if len(job.program) <= LONGEST_PROGRAM]
         waiting.reverse()
-        # its sandbox may have been killed by another's hand; a second time is its own
+        # another program may have killed the sandbox; a second time it is the program's own doing
         again: set[int] = set()
         with selectors.DefaultSelector() as ready:
             try:
@@ -201,7 +204,7 @@ class Pool:
                     for key, _ in ready.select(max(first - time.monotonic(), 0)):
                         sandbox = busy[key.fd]
                         if not sandbox.more():
-                            sandbox.deadline = 0.0  # it died
+                            sandbox.deadline = 0.0  # the process died
                     for out, sandbox in [*busy.items()]:
                         answer = sandbox.received()
                         if answer is None and time.monotonic() < sandbox.deadline:
@@ -229,7 +232,7 @@ class Pool:
     ) -> None:
         job = {"program": jobs[index].program, "calls": jobs[index].calls, "wall": wall}
         sandbox = self.idle.pop() if self.idle else Sandbox(self.limits, self.libraries)
-        if not sandbox.send(job):  # it was lost while idle
+        if not sandbox.send(job):  # the sandbox died while idle
             sandbox.close()
             sandbox = Sandbox(self.limits, self.libraries)
             sandbox.send(job)
@@ -250,18 +253,18 @@ class Pool:
 
 
 def run(jobs: Sequence[Job]) -> list[Result]:
-    """(jobs,) results by sandboxes of this process, one a core. Raises UserError as `Pool.run`."""
+    """Return the results (jobs,), by a sandbox for each core. Raises UserError as `Pool.run` does."""
     return _own(os.getpid()).run(jobs)
 
 
 @cache
 def _own(pid: int) -> Pool:
-    """A pool for each process: one forked with a pool must not speak into its parent's pipes."""
+    """Return a separate pool for each process: a fork must not speak into its parent's pipes."""
     return Pool(os.cpu_count() or 1)
 
 
 def _packages() -> list[str]:
-    """The folders that packages are installed in."""
+    """Return the folders that packages are installed in."""
     named = [Path(folder) for folder in sys.path if folder]
     return [str(path) for path in named if path.name in ("site-packages", "dist-packages") and path.is_dir()]
 
@@ -285,7 +288,10 @@ def _settings(limits: Limits) -> dict[str, Any]:
 
 
 def _filter(environment: Mapping[str, str]) -> bytes:
-    """The filter; none where it cannot be had and one insists on no sandbox. Raises UserError elsewhere."""
+    """Return the filter; b"" if it is not available and the user insists on having no sandbox.
+
+    Otherwise raises UserError.
+    """
     try:
         return instructions()
     except UserError:

@@ -1,8 +1,9 @@
-"""The system calls that a program in the sandbox may make, as a filter that the kernel holds it to.
+"""A filter of system calls, which the kernel enforces on a program in the sandbox.
 
-Files, memory, time and its own signals; every other call fails with EPERM: processes and threads, signals to
-others, ptrace, sockets, mounts, namespaces, ioctl, io_uring, bpf, keys. libseccomp knows their numbers on
-each architecture, and kills a program that calls by another architecture's.
+It allows files, memory, time and the program's own signals. Every other call fails with EPERM: processes and
+threads, signals to others, ptrace, sockets, mounts, namespaces, ioctl, io_uring, bpf, keys. libseccomp knows
+the numbers of the calls on each architecture, and kills a program that calls by another architecture's
+numbers.
 """
 
 import ctypes
@@ -26,7 +27,7 @@ CALLS = """
     poll ppoll select pselect6 sched_yield sched_getaffinity getrandom uname sysinfo
     getpid getppid gettid getuid geteuid getgid getegid getrlimit
 """
-# (call, argument, its only values): flags of descriptors, not who owns their signals; limits of itself, not
+# (call, argument, allowed values): flags of descriptors, but not who owns their signals; the process's own
 # of another process
 FIXED = (("fcntl", 1, (0, 1, 2, 3, 1030)), ("prlimit64", 0, (0,)))
 
@@ -42,7 +43,7 @@ class Comparison(ctypes.Structure):
 
 @cache
 def instructions() -> bytes:
-    """The filter, classic BPF for this machine. Raises UserError without libseccomp."""
+    """Return the filter as classic BPF for this machine. Raises UserError without libseccomp."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
@@ -56,9 +57,9 @@ def instructions() -> bytes:
         number = library.seccomp_syscall_resolve_name(name.encode())
         if number < 0 and number != UNKNOWN:
             continue  # such as open on arm64
-        given = (Comparison * 1)(comparison) if comparison else None
+        conditions = (Comparison * 1)(comparison) if comparison else None
         count = 1 if comparison else 0
-        if library.seccomp_rule_add_array(context, ctypes.c_uint32(ALLOW), number, count, given):
+        if library.seccomp_rule_add_array(context, ctypes.c_uint32(ALLOW), number, count, conditions):
             raise UserError(f"sandbox: {LIBRARY} refuses a rule for {name}; a newer libseccomp is needed")
     with tempfile.TemporaryFile() as file:
         if library.seccomp_export_bpf(context, file.fileno()):

@@ -9,19 +9,25 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Failed:
-    """In place of a value: what went wrong, such as `KeyError`. Equal to no value."""
+    """A value that is missing, with what went wrong, such as `KeyError`. It is equal to no value."""
 
     why: str
 
 
 def read(lines: str, calls: int) -> tuple[Any, ...]:
-    """(calls,) values of inside.py's lines; `Failed` for what is missing or is no value. Never raises."""
+    """Return the values (calls,) in inside.py's lines; `Failed` for a missing or broken value.
+
+    Never raises.
+    """
     values = [_value(line) for line in lines.split("\n")[:calls] if line]
     return (*values, *[Failed("no value")] * (calls - len(values)))
 
 
 def same(value: Any, expected: Any, tolerance: float = 0.0) -> bool:
-    """Whether a value is the one expected, as == has it; numbers within `tolerance`. Never raises."""
+    """Return whether a value equals the expected value, as with ==; numbers within `tolerance`.
+
+    Never raises.
+    """
     if isinstance(value, Failed):
         return False
     try:

@@ -1,19 +1,19 @@
-"""Rewards from a program's tests: those that the policy was shown, and the others.
+"""Rewards from a program's tests: the tests that the policy was shown, and the others.
 
-| reward        | 1 when, else 0                                             |
-|---------------|------------------------------------------------------------|
-| visible       | every test shown passes, and there is one                  |
-| share_passed  | every test passes, else the share that does                |
-| special_cased | every test shown passes, there is one, and another fails   |
+| reward        | value                                                                       |
+|---------------|-----------------------------------------------------------------------------|
+| visible       | 1 if every test shown passes, and there is one, else 0                      |
+| share_passed  | the share of all tests that pass                                            |
+| special_cased | 1 if every test shown passes, there is one, and another test fails, else 0  |
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
-Verdicts = tuple[Sequence[bool], Sequence[bool]]  # on the tests shown, and on the others
+Verdicts = tuple[Sequence[bool], Sequence[bool]]  # of the tests shown, and of the others
 
 
 def passed(verdicts: Verdicts) -> bool:
-    """Whether every test passes; False without tests."""
+    """Return whether every test passes; False without tests."""
     every = [*verdicts[0], *verdicts[1]]
     return bool(every) and all(every)
 

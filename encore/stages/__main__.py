@@ -1,7 +1,8 @@
 """Run one stage of a recipe: `python -m encore.stages <kind> --config … --out …/metrics.json`.
 
-`encore.stages.<kind>` does the work in its function `run`; what all stages do alike is here. stdout carries
-progress lines only, stderr the log. Exit status: 0 done, 2 a mistake, told in one line.
+The function `run` of `encore.stages.<kind>` does the work; this module does what is common to all stages.
+stdout carries progress lines only, stderr the log. The exit status is 0 if the stage is done, and 2 after a
+mistake, which is reported in one line.
 """
 
 import argparse
@@ -35,23 +36,24 @@ from encore.runtime.progress import Progress
 from encore.stages.job import Job, typed
 from encore.stages.outcome import Outcome
 
-LOG = "train.log"  # beside metrics.json: where Snakemake puts what a stage writes to stderr
+LOG = "train.log"  # beside metrics.json: here Snakemake puts what a stage writes to stderr
 
 
-# makes the product of a stage, which is of the model of its kind, in the folder `final` of the job's workdir
+# makes the product of a stage in the folder `final` of the job's workdir; the stage is of the kind's model
 Run = Callable[[Any, Job], Outcome]
 
 
 def _known_kind(name: str) -> str:
-    """`name`. Raises UserError where it is no kind of stage."""
+    """Return `name`. Raises UserError if no kind of stage has this name."""
     known("stage", [name], [*KINDS], "kind")
     return name
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Read the command line.
+    """Parse the command line.
 
-    Raises UserError for an unknown kind, a config that is no JSON object, and an input that is no role=path.
+    Raises UserError for an unknown kind, for a config that is not a JSON object, and for an input that is not
+    role=path.
     """
     parser = argparse.ArgumentParser(
         prog="python -m encore.stages", description="Run one stage of a recipe.", allow_abbrev=False
@@ -86,7 +88,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _saved(folder: Path) -> str:
-    """What is kept of a training in `folder` that ends now."""
+    """Return a phrase about what is kept of a training in `folder` that ends now."""
     names = (path.name.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*"))
     step = max((int(name) for name in names if name.isdigit()), default=None)
     if step is None:
@@ -126,8 +128,8 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
 
 
 def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Progress) -> None:
-    """Run the stage; write metrics.json last."""
-    import torch  # like the stage's own imports, not before the environment is set and the work is known
+    """Run the stage, and write metrics.json last."""
+    import torch  # imported late, like the stage's imports: the environment is set, the work known
 
     torch.set_num_threads(options.threads)
     run: Run = importlib.import_module(f"encore.stages.{options.kind}").run
@@ -144,17 +146,17 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
 
 
 def load() -> None:
-    """Import what `main` does as it needs it; the environment is set before."""
+    """Import early what `main` imports when it needs it; the environment is set before."""
     for kind in KINDS:
         importlib.import_module(f"encore.stages.{kind}")
-    # imported here: only now the environment is set
+    # imported here, because only now the environment is set
     from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 
     get_checkpoint_conversion_mapping("")  # the first call, made for the first model, compiles 800 patterns
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point; `arguments` defaults to the command line's."""
+    """Run the command and return its exit status; `arguments` defaults to the command line."""
     if not gpus.first():
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     say: Callable[[str], None] = print
@@ -163,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
         options = parse(sys.argv[1:] if arguments is None else arguments)
         progress = Progress(options.name)
         say = progress.say
-        if arguments is None:  # the process is this command's own
+        if arguments is None:  # the process belongs to this command alone
             stop_in_one_line(say, lambda: _saved(options.checkpoints))
         few_collections()
         keep_memory()

@@ -2,9 +2,9 @@
 
     python -m encore.stages bandit --config '{"args": …}' …
 
-Its product is `final/strings.csv`: each string with its reward, and its probabilities by the reference, by
-the first policy, by the last one, and by RLHF's optimum. The work takes about a second, so it has no
-checkpoints: a killed run starts again, and ends with the same bits.
+Its product is `final/strings.csv`: each string with its reward, and its probability under the reference,
+under the first policy, under the last policy, and under RLHF's optimum. The work takes about a second, so
+there are no checkpoints: a killed run starts again, and ends with the same bits.
 """
 
 import csv
@@ -23,7 +23,7 @@ from encore.runtime.provenance import untrained
 from encore.stages.job import Job
 from encore.stages.outcome import Outcome
 
-ROUNDING = 1e-12  # how far the probabilities of all strings may be from 1 together
+ROUNDING = 1e-12  # largest distance from 1 of the sum of all probabilities
 FORMULA = "no model: the policy is a table"
 
 
@@ -51,7 +51,7 @@ def run(stage: BanditStage, job: Job) -> Outcome:
 
 
 def _save(bandit: Bandit, policy: Tensor, folder: Path) -> None:
-    """Write strings.csv into a folder; `policy` (P, V) is the last one."""
+    """Write strings.csv into a folder; `policy` (P, V) is the last policy."""
     policies = {"reference": bandit.reference, "before": bandit.start, "after": policy}
     if bandit.beta:
         policies["optimum"] = bandit.optimum()
@@ -65,7 +65,7 @@ def _save(bandit: Bandit, policy: Tensor, folder: Path) -> None:
 
 
 def _chances(bandit: Bandit, policy: Tensor) -> health.Check:
-    """Check that the last policy is a distribution over the strings that are listed."""
+    """Check that the probabilities of the listed strings under the last policy sum to 1."""
     away = abs(bandit.strings.probabilities(policy).sum().item() - 1)
     text = f"the probabilities of all strings add up to 1, but for {away:.1g}"
     return health.check("probabilities", away <= ROUNDING, away, ROUNDING, text, "error")

@@ -1,4 +1,4 @@
-"""The comparisons that a reward model learns from, and the demonstrations that its rewards are centred on."""
+"""The comparisons that a reward model learns from, and the demonstrations that centre its rewards."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from encore.runtime import health
 from encore.stages.job import Job
 from encore.stages.trainer_config import check_evaluation
 
-MEASURED = 1024  # prompts trained on, evenly spread, whose comparisons are measured at the end
+MEASURED = 1024  # prompts of the training data, evenly spread, whose comparisons are measured at the end
 
 
 @dataclass(frozen=True)
 class Split:
-    """Comparisons to train on or to measure, a row a prompt, with the token ids of their responses."""
+    """Comparisons to train on or to measure, a row for each prompt, with the token ids of their responses."""
 
     rows: Sequence[Row]
     sequences: list[Sequences]
@@ -33,13 +33,13 @@ class Data:
     """The data that the members learn from and are measured on."""
 
     splits: Mapping[str, Split]
-    sample: Split  # of those trained on, evenly spread
-    demonstrations: Sequences  # of which the mean reward is to be 0
-    skipped: Mapping[str, int]  # by the reason
+    sample: Split  # evenly spread prompts of the training data
+    demonstrations: Sequences  # the mean reward of these is to be 0
+    skipped: Mapping[str, int]  # number of skipped prompts by the reason
 
     @property
     def scored(self) -> dict[str, Sequences]:
-        """The sequences that each member scores once it is trained."""
+        """The sequences that each member scores after its training."""
         return {
             "train": self.sample.flat,
             "validation": self.splits["validation"].flat,
@@ -48,12 +48,12 @@ class Data:
 
     @property
     def longest(self) -> int:
-        """The tokens of the longest sequence."""
+        """The number of tokens of the longest sequence."""
         return max(map(len, [*self.splits["train"].flat, *self.scored["validation"], *self.demonstrations]))
 
 
 def read(stage: RewardModelStage, job: Job, tokenizer: Any, args: Any) -> tuple[Data, list[health.Check]]:
-    """Return what the members learn from, and the checks of it. Raises UserError at the first error."""
+    """Return the data that the members learn from, and its checks. Raises UserError at the first error."""
     rows, counts = preferences.usable(preferences.load(job.inputs["data"]))
     checks, skipped = health.stop_at_errors(preferences.checks(rows, counts)), dict(counts)
     limit, splits = args.max_length, {}
@@ -80,7 +80,7 @@ def read(stage: RewardModelStage, job: Job, tokenizer: Any, args: Any) -> tuple[
 def _check_data(
     splits: Mapping[str, Split], shown: Sequence[Row], args: Any, tokenizer: Any
 ) -> list[health.Check]:
-    """Checks of comparisons and demonstrations. Raises UserError at the first error."""
+    """Return the checks of comparisons and demonstrations. Raises UserError at the first error."""
     check_evaluation(args, len(splits["validation"].rows), "held-out comparisons")
     texts = {row[name] for row in shown for name in ("prompt", "completion")}
     for split in splits.values():
@@ -89,9 +89,9 @@ def _check_data(
 
 
 def demonstration_ids(rows: Sequence[Row], tokenizer: Any, max_length: int | None) -> Sequences:
-    """Token ids of each demonstration: prompt, completion, end of sequence. Longer ones are left out.
+    """Return the token ids of each demonstration that is short enough: prompt, completion, end of sequence.
 
-    Raises UserError where there are demonstrations, and none is short enough.
+    Raises UserError if there are demonstrations but none is short enough.
     """
     like = [{"prompt": row["prompt"], "responses": [row["completion"]], "truncated": [False]} for row in rows]
     _, sequences = token_ids.fitting(like, token_ids.tokenised(like, tokenizer), max_length)

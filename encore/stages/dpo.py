@@ -3,11 +3,12 @@
     python -m encore.stages dpo --config '{"args": …, "pairs": "all"}' \\
         --input policy=results/…/metrics.json --input data=results/…/metrics.json …
 
-The pairs come from a stage such as `label`. As in stage `reward_model`, a prompt with a completion that makes
-more than `max_length` tokens with it is left out: the two are then about the same pairs. The reference model
-is the input `reference`, or the policy as it starts. Every field of `args` goes to TRL's DPOConfig. After
-training, the implicit reward beta log pi/pi_ref is measured like a reward model: how often does it put the
-chosen completion above the rejected one, on pairs trained on and on held-out pairs?
+The pairs come from a stage such as `label`. As in stage `reward_model`, a prompt is left out if it has more
+than `max_length` tokens with one of its completions, so both stages use about the same pairs. The reference
+model is the input `reference`, or the policy as it starts. Every field of `args` goes to TRL's DPOConfig.
+
+After training, the implicit reward beta log pi/pi_ref is measured like a reward model: how often does it put
+the chosen completion above the rejected one, on pairs trained on and on held-out pairs?
 """
 
 import gc
@@ -35,9 +36,9 @@ from encore.stages.policy import Policy, load_policy, load_reference, loading_op
 from encore.stages.trainer_config import arguments, batch_size, check_evaluation
 
 FORMULA = "parameters x tokens of prompts and completions x (6 policy + 2 reference)"
-MEASURED = 2048  # pairs trained on, evenly spread, whose implicit reward is measured at the end
+MEASURED = 2048  # pairs of the training data, evenly spread, whose implicit reward is measured at the end
 CHANCE = 0.5
-TIED = 0.01  # Above a hundredth, the policy has not moved, or the completions of a pair are the same.
+TIED = 0.01  # share of ties; with more, the policy has not moved, or the completions of a pair are the same
 
 
 def run(stage: DpoStage, job: Job) -> Outcome:
@@ -70,7 +71,7 @@ def run(stage: DpoStage, job: Job) -> Outcome:
         processing_class=policy.tokenizer,
         peft_config=lora.adapters(stage.lora, policy.model, job.seed),
     )
-    if args.precompute_ref_log_probs:  # they are in the data now
+    if args.precompute_ref_log_probs:  # the log-probabilities are in the data now
         trainer.ref_model = None
         reference.to("cpu")
     done = policy.train(trainer, stage, job)
@@ -108,35 +109,38 @@ def _checks(
     policy: Policy,
     args: Any,
 ) -> list[health.Check]:
-    """Return the checks before training of all `pairs`, as texts and in tokens. UserError at an error."""
+    """Return the checks before training of all `pairs`, as text and as tokens.
+
+    Raises UserError at an error.
+    """
     texts = {text for pair in pairs for text in (pair["prompt"], pair["chosen"], pair["rejected"])}
-    found = health.stop_at_errors(
+    checks = health.stop_at_errors(
         [
             health.enough(len(train), batch_size(args), "pairs"),
             health.known_tokens(policy.tokenizer, sorted(texts), "pair"),
         ]
     )
     longest = max(length(pair) for pair in (*train, *validation))
-    found += health.stop_at_errors([health.context(longest, 0, positions(policy.model))])
+    checks += health.stop_at_errors([health.context(longest, 0, positions(policy.model))])
     check_evaluation(args, len(validation), "validation pairs")
-    return found
+    return checks
 
 
 def _ranked(
     policy: Any, reference: Any, train: Sequence[TokenPair], validation: Sequence[TokenPair], beta: float
 ) -> dict[str, float]:
-    """Return how the implicit reward ranks pairs that were trained on, and held-out ones."""
+    """Return how the implicit reward ranks pairs that were trained on, and held-out pairs."""
     every = max(1, len(train) // MEASURED)
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for split, pairs in (("train", train[::every]), ("validation", validation)):
-        found |= implicit(_log_ratios(policy, reference, pairs), beta, split)
-    if "accuracy/validation" in found:
-        found["accuracy/gap"] = found["accuracy/train"] - found["accuracy/validation"]
-    return found
+        metrics |= implicit(_log_ratios(policy, reference, pairs), beta, split)
+    if "accuracy/validation" in metrics:
+        metrics["accuracy/gap"] = metrics["accuracy/train"] - metrics["accuracy/validation"]
+    return metrics
 
 
 def _log_ratios(policy: Any, reference: Any, pairs: Sequence[TokenPair]) -> dict[str, Tensor]:
-    """log pi(y|x) - log pi_ref(y|x), in nats, of the `chosen` and the `rejected` completions: (pairs,)."""
+    """Return log pi(y|x) - log pi_ref(y|x), in nats, of chosen and rejected completions, each (pairs,)."""
     prompts = [pair["prompt_ids"] for pair in pairs]
     return {
         name: sequence_logps(policy, prompts, replies) - sequence_logps(reference, prompts, replies)
@@ -146,7 +150,7 @@ def _log_ratios(policy: Any, reference: Any, pairs: Sequence[TokenPair]) -> dict
 
 
 def implicit(ratios: Mapping[str, Tensor], beta: float, split: str) -> dict[str, float]:
-    """How the implicit reward ranks the pairs of a split, a tie counting half; nothing without pairs."""
+    """Return how the implicit reward ranks the pairs of a split, a tie counting half; {} without pairs."""
     chosen, rejected = ratios["chosen"], ratios["rejected"]
     if not len(chosen):
         return {}
@@ -163,7 +167,7 @@ def implicit(ratios: Mapping[str, Tensor], beta: float, split: str) -> dict[str,
 
 
 def learnt(metrics: Mapping[str, float]) -> list[health.Check]:
-    """Warnings about what was learnt; what was not measured is not checked."""
+    """Return warnings about what was learnt; a metric that was not measured is not checked."""
     checks = []
     if (value := metrics.get("accuracy/validation")) is not None:
         text = f"the implicit reward ranks {value:.1%} of the held-out pairs as their labels do"

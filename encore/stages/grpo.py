@@ -3,9 +3,8 @@
     python -m encore.stages grpo --config '{"task": …, "template": …, "rewards": …, "args": …}' \\
         --input policy=results/…/metrics.json …
 
-With `domains` in place of task, template and rewards, each prompt has the rewards of its own domain.
-
-Every field of `args` goes to TRL's GRPOConfig; the keys beside it are what TRL has no argument for.
+With `domains` instead of task, template and rewards, each prompt has the rewards of its own domain. Every
+field of `args` goes to TRL's GRPOConfig; the keys beside it are options that TRL lacks.
 """
 
 from collections.abc import Callable
@@ -29,7 +28,7 @@ from encore.stages import setup
 from encore.stages.job import Job
 from encore.stages.outcome import Outcome
 
-AT_FIRST = ("groups/wrong_in_mixed",)  # later the policy has learned from them
+AT_FIRST = ("groups/wrong_in_mixed",)  # measured before the policy has learned from the groups
 FORMULA = (
     "parameters x tokens of prompts and completions x (2 generation + 6 per iteration of forward and backward"
     " + 2 old log-probabilities, if computed + 2 reference, if beta is not 0);"
@@ -49,7 +48,7 @@ def run(stage: GrpoStage, job: Job) -> Outcome:
 
 
 def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callable[[], None]) -> Outcome:
-    """Do the work of `run` once `args`, a GRPOConfig, is made; `answering` waits for a vLLM server."""
+    """Do the work of `run` after `args`, a GRPOConfig, is made; `answering` waits for a vLLM server."""
     scorer = None
     if REWARD_MODEL in job.inputs:
         scorer = reward_model.load(job.inputs[REWARD_MODEL]).to(args.device)
@@ -83,7 +82,7 @@ def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callabl
 
 
 def _method(stage: GrpoStage, ready: setup.Setup, log: CompletionsLog | None) -> Method:
-    """Return how the stage learns. Raises UserError where its own objective breaks the contract."""
+    """Return how the stage learns. Raises UserError if the user's objective breaks the contract."""
     objective = own.objective(stage.objective) if stage.objective else None
     if objective:
         own.try_out(objective, ready.args)

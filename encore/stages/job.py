@@ -1,4 +1,4 @@
-"""A job: a stage as its recipe says it, and where it reads and writes."""
+"""A job: a stage as its recipe describes it, with the places it reads from and writes to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,21 +19,21 @@ DECONTAMINATE = "decontaminate"
 
 @dataclass(frozen=True)
 class Job:
-    """The inputs and folders that a stage is given beside its own keys."""
+    """The inputs and folders that a stage gets beside its own keys."""
 
-    inputs: Mapping[str, Path]  # role -> metrics.json of the stage that plays it
+    inputs: Mapping[str, Path]  # role -> metrics.json of the stage in this role
     seed: int
-    workdir: Path  # of the training state; the product is its folder `final`
-    out: Path  # metrics.json; the files of a kind of stage go beside it
+    workdir: Path  # folder of the training state; the product is its folder `final`
+    out: Path  # metrics.json; other files of a kind of stage go beside it
     progress: Progress
-    evaluated: DataSets = field(default_factory=dict)  # what `decontaminate` keeps out
+    evaluated: DataSets = field(default_factory=dict)  # kept out of the training data
 
 
 def typed(kind: str, config: Mapping[str, Any]) -> tuple[Stage, DataSets]:
     """Return the stage of a resolved configuration, and the data sets that it must not learn from.
 
-    A resolved configuration (`Graph.config`) names these data sets at `decontaminate`, and has the digests of
-    own code. Raises UserError with all mistakes.
+    A resolved configuration (`Graph.config`) names these data sets under `decontaminate`, and has the digests
+    of the user's code. Raises UserError with all mistakes.
     """
     said, evaluated = unpinned({**config, "run": kind}), config.get(DECONTAMINATE)
     if not isinstance(evaluated, Mapping):

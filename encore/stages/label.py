@@ -5,16 +5,16 @@
 
 `by` names the labeller:
 
-    gold, annotator, judge  of the samples' world (encore/labels/annotators.py)
-    verifier                right or wrong
-    reward_model            a model (encore/labels/model_judges.py)
-    language_model          `labeller.model`, or an input policy, asked which of two replies is better
-    self                    the implicit reward beta log(policy/reference) (Rafailov et al. 2023, Eq. 5)
-    dataset                 the rankings of a Hub dataset
+    gold, annotator, judge   labellers of the samples' world (encore/labels/annotators.py)
+    verifier                 right or wrong
+    reward_model             a model (encore/labels/model_judges.py)
+    language_model           `labeller.model`, or an input policy, asked which of two replies is better
+    self                     the implicit reward beta log(policy/reference) (Rafailov et al. 2023, Eq. 5)
+    dataset                  the rankings of a Hub dataset
 
-The three that are models can also label preferences anew. The product is preferences
-(encore/data/preferences.py) or, with `keep`, demonstrations: the best completion of each prompt, or all that
-are right. A killed run starts again.
+The three labellers that are models can also label preferences anew. The product is preferences
+(encore/data/preferences.py) or, with `keep`, demonstrations: the best completion of each prompt, or all right
+completions. A killed run starts again.
 """
 
 import time
@@ -37,7 +37,7 @@ from encore.stages.job import Job, task_of
 from encore.stages.outcome import Outcome, untrained
 
 FORMULA = "2 x parameters x tokens of prompts and completions, of each model that scores"
-CHANCE = 0.55  # share of the pairs ranked as gold does; below, there is next to nothing to learn
+CHANCE = 0.55  # share of pairs ranked as gold does; with less, there is next to nothing to learn
 Row = dict[str, Any]
 
 
@@ -52,12 +52,12 @@ def run(stage: LabelStage, job: Job) -> Outcome:
         ranked = hub_preferences.of_task(present(stage.task), template, stage.held_out, stage.problems)
         rows, scores = samples.of_preferences(ranked), [row["scores"] for row in ranked]
     else:
-        rows, world, given = read(stage.by, job.inputs["data"])
+        rows, world, earlier = read(stage.by, job.inputs["data"])
         labels, tokens, parameters = score(stage, job, rows, world)
         gold = annotators.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
         metrics = annotators.quality(rows, labels, gold) | labels.fitted
-        if given is not None:  # RLAIF's alignment: how often the new label agrees with the given one
-            metrics["accuracy/given"] = annotators.quality(rows, labels, given).get("accuracy", 0.0)
+        if earlier is not None:  # RLAIF's alignment: how often the new label agrees with the earlier label
+            metrics["accuracy/given"] = annotators.quality(rows, labels, earlier).get("accuracy", 0.0)
         if "accuracy" in metrics:
             checks.append(_better_than_chance(metrics["accuracy"], int(metrics["pairs"])))
         scores = labels.scores
@@ -81,12 +81,12 @@ def run(stage: LabelStage, job: Job) -> Outcome:
 
 
 def read(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | None]:
-    """Samples, their world (None: of the Hub) and, of preferences to be labelled anew, their scores."""
+    """Return samples, their world (None for Hub data) and the scores of preferences to be labelled anew."""
     upstream = sentinel.read(place)
     if upstream.get("kind") == "label":
         labelling.check_relabels(by, str(place))
-        given = preferences.load(place)
-        return samples.of_preferences(given), None, [row["scores"] for row in given]
+        labelled = preferences.load(place)
+        return samples.of_preferences(labelled), None, [row["scores"] for row in labelled]
     rows = samples.load(place)
     world = task_of(place).make_world()
     labelling.check_world(by, world, str(place))
@@ -102,8 +102,8 @@ def score(stage: LabelStage, job: Job, rows: Sequence[Sample], world: Any) -> tu
             return Labels(annotators.by_rank(gold)), 0, 0
         if by == "annotator":
             return annotators.annotated(gold, dials, job.seed), 0, 0
-        own = annotators.rewarded(rows, world.rewards["judge"])
-        return annotators.ai_judge(gold, own, rows, dials, job.seed), 0, 0
+        judge_scores = annotators.rewarded(rows, world.rewards["judge"])
+        return annotators.ai_judge(gold, judge_scores, rows, dials, job.seed), 0, 0
     if by == "verifier":
         verify = verifiers.of_task(task_of(inputs["data"]))
         return Labels(annotators.rewarded(rows, verify)), 0, 0
@@ -115,7 +115,7 @@ def score(stage: LabelStage, job: Job, rows: Sequence[Sample], world: Any) -> tu
 
 
 def as_preferences(rows: Sequence[Sample], scores: annotators.Scores, validation: float) -> list[Preference]:
-    """Rows of preferences: samples with their scores, rankings and splits."""
+    """Return rows of preferences: samples with their scores, rankings and splits."""
     return [
         {
             "prompt": row["prompt"],
@@ -135,9 +135,9 @@ def as_preferences(rows: Sequence[Sample], scores: annotators.Scores, validation
 def as_demonstrations(
     rows: Sequence[Sample], scores: annotators.Scores, keep: str
 ) -> tuple[list[Row], dict[str, float]]:
-    """Demonstrations: the best completion of each prompt, or all distinct right ones; and what is skipped.
+    """Return demonstrations, the best completion of each prompt or all right ones, and skipped counts.
 
-    A completion is skipped where it is empty, was cut at the cap or has no finite score.
+    A completion is skipped if it is empty, was cut at the cap or has no finite score.
     """
     kept, skipped = [], dict.fromkeys(("skipped/empty", "skipped/truncated", "skipped/nan"), 0.0)
     for row, values in zip(rows, scores, strict=True):
@@ -147,7 +147,7 @@ def as_demonstrations(
                 skipped["skipped/empty"] += 1
             elif cut:
                 skipped["skipped/truncated"] += 1
-            elif value - value != 0:  # neither NaN nor infinite
+            elif value - value != 0:  # NaN or infinite
                 skipped["skipped/nan"] += 1
             else:
                 good.setdefault(text, value)

@@ -3,15 +3,16 @@
     python -m encore.stages label_steps --config '{"by": "rollouts", "args": {"num_generations": 8, …}}' \\
         --input data=results/…/metrics.json --input policy=results/…/metrics.json …
 
-`by` names the labels:
+`by` names the source of the labels:
 
-    rollouts  A step is right if the policy, going on from it `num_generations` times, gets to a right
-              answer: with `estimation: hard` at least once, with `soft` as often as it does (Math-Shepherd,
-              Wang et al. 2023, arXiv 2312.08935, Eq. 3 and 4). Steps are the world's or, of a data set,
-              lines. The whole completion is one more step, labelled by its answer.
-    dataset   those of a data set (encore/data/step_labels.py)
+    rollouts   The policy continues `num_generations` times from a step. With `estimation: hard` the step
+               is right if one continuation gets to a right answer; with `soft` its label is their share
+               (Math-Shepherd, Wang et al. 2023, arXiv 2312.08935, Eq. 3 and 4). A world says what its
+               steps are; in a data set they are lines. The whole completion is one more step, labelled
+               by its answer.
+    dataset    the labels of a data set (encore/data/step_labels.py)
 
-Equal beginnings of one problem are gone on from once. The product is `final/step_labels.jsonl`. A killed run
+Equal beginnings of a problem are continued once. The product is `final/step_labels.jsonl`. A killed run
 starts again, and ends with the same bits.
 """
 
@@ -35,7 +36,7 @@ from encore.stages.outcome import Outcome, untrained
 from encore.stages.policy import locate_policy
 from encore.worlds.protocol import World
 
-Beginning = tuple[int, str]  # of which row, and its text
+Beginning = tuple[int, str]  # number of the row, text of the beginning
 
 
 def run(stage: LabelStepsStage, job: Job) -> Outcome:
@@ -64,8 +65,8 @@ def run(stage: LabelStepsStage, job: Job) -> Outcome:
     for place, (number, text) in enumerate(beginnings):
         mine = drawn.completions[place * size : (place + 1) * size]
         problem = samples.problem(rows[number])
-        found = [float(verify(problem, problem.begun + text + str(rest))) for rest in mine]
-        right[number, text] = _estimated(found, stage.estimation or "hard")
+        verified = [float(verify(problem, problem.begun + text + str(rest))) for rest in mine]
+        right[number, text] = _estimated(verified, stage.estimation or "hard")
     solved = [_labelled(number, row, ends[number], right, verify) for number, row in enumerate(rows)]
     step_labels.save(solved, job.workdir / "final")
     metrics = _counts(solved) | {"rollouts": float(len(drawn.completions))}
@@ -75,39 +76,40 @@ def run(stage: LabelStepsStage, job: Job) -> Outcome:
 
 
 def _distinct_beginnings(rows: Sequence[Sample], ends: Sequence[Sequence[Sequence[int]]]) -> list[Beginning]:
-    """Every beginning of a completion of `rows` that ends with a step, once, in order."""
+    """Return every beginning of a completion of `rows` that ends with a step, once, in order."""
     return [
         *dict.fromkeys(
             (number, text[:end])
             for number, row in enumerate(rows)
-            for text, own in zip(row["completions"], ends[number], strict=True)
-            for end in own
+            for text, places in zip(row["completions"], ends[number], strict=True)
+            for end in places
         )
     ]
 
 
 def _estimated(right: Sequence[float], estimation: str) -> float:
-    """The label of a step from which roll-outs ended right (1) or wrong (0)."""
+    """Return the label of a step from which roll-outs ended right (1) or wrong (0)."""
     return max(right) if estimation == "hard" else sum(right) / len(right)
 
 
 def _agreement(solved: Sequence[Solved], world: World) -> dict[str, float]:
-    """How well the labels tell the steps that the world's step verifier calls right, to the first wrong one.
+    """Measure how well labels agree with the world's step verifier, up to the first wrong step.
 
-    `accuracy/steps` of a label above a half, `auc/steps` and `truth/steps`, the share that is right.
+    Returns `accuracy/steps` of a label above a half, `auc/steps`, and `truth/steps`, the share of right
+    steps.
     """
     truths: list[bool] = []
     labels: list[float] = []
     for row in solved:
         problem = samples.problem(row)
-        for text, own in zip(row["completions"], row["steps"], strict=True):
+        for text, steps in zip(row["completions"], row["steps"], strict=True):
             said = [right for _, right in verdicts(world, problem, text)]
             until = said.index(False) + 1 if False in said else len(said)
             truths += said[:until]
-            labels += [label for _, label in own[:until]]
-    found = told(np.array(labels) - 0.5, np.array(truths, dtype=bool))
+            labels += [label for _, label in steps[:until]]
+    measured = told(np.array(labels) - 0.5, np.array(truths, dtype=bool))
     names = {"accuracy": "accuracy/steps", "auc": "auc/steps", "right": "truth/steps"}
-    return {names[name]: value for name, value in found.items()}
+    return {names[name]: value for name, value in measured.items()}
 
 
 def _labelled(
@@ -115,16 +117,16 @@ def _labelled(
 ) -> Solved:
     problem = samples.problem(row)
     steps: list[Labelled] = []
-    for text, own in zip(row["completions"], ends, strict=True):
+    for text, places in zip(row["completions"], ends, strict=True):
         answer = float(verify(problem, problem.begun + text))
-        steps.append([*((end, right[number, text[:end]]) for end in own), (len(text), answer)])
+        steps.append([*((end, right[number, text[:end]]) for end in places), (len(text), answer)])
     return {**row, "steps": steps}
 
 
 def _counts(solved: Sequence[Solved]) -> dict[str, float]:
-    """Numbers of problems and solutions; of steps and their mean label, of answers and theirs."""
-    labels = [label for row in solved for own in row["steps"] for _, label in own[:-1]]
-    answers = [own[-1][1] for row in solved for own in row["steps"]]
+    """Return the numbers of problems, solutions, steps and answers, and mean labels of the last two."""
+    labels = [label for row in solved for steps in row["steps"] for _, label in steps[:-1]]
+    answers = [steps[-1][1] for row in solved for steps in row["steps"]]
     return {
         "problems": float(len(solved)),
         "solutions": float(len(answers)),

@@ -1,4 +1,4 @@
-"""What the `run` of every stage returns, and the files that every stage has."""
+"""The outcome that the `run` of every stage returns, and the files that every stage has."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ class Outcome:
     health: list[health.Check]
     fit: provenance.Fit
     flops_a_token: float
-    formula: str  # how `flops_a_token` and the tokens are counted
-    curve: Sequence[curves.Row] = ()  # empty where nothing is trained; without times
+    formula: str  # text that says how `flops_a_token` and the tokens are counted
+    curve: Sequence[curves.Row] = ()  # without times; empty if nothing is trained
     clean: Callable[[], None] = lambda: None  # removes the training state
 
     def write(self, out: Path, product: Path, record: dict[str, Any], started: str) -> None:
-        """curve.csv and provenance.json beside `out`, then `out` itself: it says that all the rest is there.
+        """Write curve.csv and provenance.json beside `out`, then `out`, as a sign that all is there.
 
-        `record`: what the stage was asked to do; `started`: when, in UTC.
+        `record` is what the stage was asked to do; `started` is when, in UTC.
         """
         steps = {step: sentinel.of_folder(path) for step, path in sentinel.kept_in(product.parent).items()}
         files.write(out.with_name("curve.csv"), curves.text(self.curve))
@@ -51,9 +51,9 @@ def untrained(
     formula: str,
     began: float,
 ) -> Outcome:
-    """The outcome of a stage that makes data and no training step.
+    """Return the outcome of a stage that makes data and no training step.
 
-    A model of so many `parameters` has read or written `tokens`; `began`: on time.perf_counter's clock.
+    A model of `parameters` parameters has read or written `tokens`. `began` is a time of time.perf_counter.
     """
     return Outcome(
         metrics=metrics,

@@ -1,4 +1,4 @@
-"""The policy that a stage starts from: where it comes from, what belongs to it, and how it is saved."""
+"""The policy that a stage starts from: loading it, what belongs to it, and saving it."""
 
 import copy
 from collections.abc import Mapping
@@ -27,14 +27,14 @@ class Policy:
     source: Source
     tokenizer: Any
     model: Any
-    saved_dtype: str | None = None  # the key of the stage; None: as trained
-    generation: Any = field(init=False)  # the model's as loaded: trainers change it for their rollouts
+    saved_dtype: str | None = None  # the key of the stage; None: the type of the training
+    generation: Any = field(init=False)  # as loaded: trainers change the model's for their rollouts
 
     def __post_init__(self) -> None:
         self.generation = copy.deepcopy(self.model.generation_config)
 
     def train(self, trainer: Any, stage: SftStage | DpoStage | GrpoStage | PpoStage, job: Job) -> Fit:
-        """Train to the last step; `model` then has what was learnt in its weights."""
+        """Train to the last step; the weights of `model` then contain what was learnt."""
         every, keep = stage.evaluate_every, partial(language_model.keep, **self._saved)
         done = fit(trainer, job.progress, (every, keep) if every else None)
         self.model = lora.merged(trainer.model, self.saved_dtype)
@@ -52,7 +52,7 @@ class Policy:
 def locate_policy(stage: FromPolicy | LabelStage, inputs: Mapping[str, Path]) -> tuple[Source, Any]:
     """Return where a stage's policy comes from, the input `policy` or the key `model`; and its tokenizer.
 
-    Where the stage puts its prompts by chat, the tokenizer's end of sequence is the end of a turn.
+    If the stage puts its prompts as a chat, the tokenizer's end of sequence is the end of a turn.
     """
     model = stage.model if isinstance(stage, FromPolicy) else None
     source = language_model.locate(inputs.get("policy") or model)
@@ -65,7 +65,7 @@ def locate_policy(stage: FromPolicy | LabelStage, inputs: Mapping[str, Path]) ->
 def load_policy(stage: FromPolicy, inputs: Mapping[str, Path], **options: Any) -> Policy:
     """Return the policy that a stage starts from; `options` are those of `from_pretrained`.
 
-    Where the stage puts its prompts by chat, the end of a turn ends its completions from here on.
+    If the stage puts its prompts as a chat, the end of a turn ends the policy's completions from here on.
     """
     source, tokenizer = locate_policy(stage, inputs)
     model = language_model.load(source, **options)
@@ -77,7 +77,7 @@ def load_policy(stage: FromPolicy, inputs: Mapping[str, Path], **options: Any) -
 def load_reference(policy: Policy, inputs: Mapping[str, Path], **options: Any) -> Any:
     """Return the reference model: the input `reference`, or the policy as it starts.
 
-    Raises UserError where the tokenizer of the reference is not the policy's.
+    Raises UserError if the reference and the policy have different tokenizers.
     """
     source = policy.source
     if "reference" in inputs:
@@ -88,15 +88,15 @@ def load_reference(policy: Policy, inputs: Mapping[str, Path], **options: Any) -
 
 
 def positions(model: Any) -> int | None:
-    """Return how many tokens fit into a model's context; None where its configuration does not say."""
+    """Return the tokens that fit into a model's context; None if the configuration does not say."""
     return getattr(model.config, "max_position_embeddings", None)
 
 
 def loading_options(stage: TuningStage, args: Any) -> dict[str, Any]:
     """Return the options of `from_pretrained` for the models of a stage, by `args` and `lora`.
 
-    The `model_init_kwargs` of `args`, a configuration of TRL's, are removed there: TRL refuses them beside a
-    model that is loaded.
+    The `model_init_kwargs` of `args`, a configuration of TRL's, are removed from it: TRL refuses them beside
+    a loaded model.
     """
     options, args.model_init_kwargs = args.model_init_kwargs or {}, None
     return loading(stage.lora, args, options)

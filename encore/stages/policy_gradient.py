@@ -3,8 +3,8 @@
     python -m encore.stages policy_gradient --config '{"task": …, "template": …, "rewards": …, "args": …}' \\
         --input policy=results/…/metrics.json …
 
-It takes seconds, so it has no checkpoints: a killed run starts
-again at step 0, and ends with the same bits.
+The stage takes seconds, so it has no checkpoints: a killed run starts again at step 0, and ends with the same
+bits.
 """
 
 import time
@@ -54,7 +54,7 @@ def run(stage: PolicyGradientStage, job: Job) -> Outcome:
 
     history: list[dict[str, Any]] = []
     log = CompletionsLog(job.out.with_name("completions.jsonl"))
-    log.cut(0)  # what a killed run has left
+    log.cut(0)  # removes what a killed run has left
     total = args.epochs * args.inner_steps
 
     def report(entry: dict[str, Any], rollout: Rollout) -> None:
@@ -92,7 +92,10 @@ def run(stage: PolicyGradientStage, job: Job) -> Outcome:
 
 
 def completions(step: int, rollout: Rollout, ends: Sequence[int]) -> list[Record]:
-    """The rows of completions.jsonl, one a response; `ends` are the tokens that end a sequence."""
+    """Return the rows of completions.jsonl, one for each response.
+
+    `ends` are the tokens that end a sequence.
+    """
     columns = zip(
         rollout.problems,
         rollout.texts,

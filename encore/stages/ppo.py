@@ -32,10 +32,10 @@ FORMULA = (
     " in bf16, + 6 an epoch) + 2 x reference parameters + critic parameters x (2 + 6 an epoch));"
     " reward model and pretraining documents not counted"
 )
-MEASURED = ("accuracy", "gold")  # at weight 0 where not rewarded, so that all curves can be compared
-# means of the first fifth of the steps say how fast the policy learns with a critic
+MEASURED = ("accuracy", "gold")  # at weight 0 if not rewarded, so that all curves can be compared
+# the mean over the first fifth of the steps says how fast the policy learns with a critic
 AT_FIRST = ("reward", "rewards/gold/mean", "value_loss", "explained_variance")
-# Below 0, the critic predicts the returns worse than their mean does.
+# below 0, the critic predicts the returns worse than their mean does
 EXPLAINED = 0.0
 
 
@@ -50,7 +50,7 @@ def run(stage: PpoStage, job: Job) -> Outcome:
 
 
 def as_one_group(stage: PpoStage) -> PpoStage:
-    """Return the stage with its rollout as one group: TRL refuses groups of one, and a critic needs none."""
+    """Return the stage with its rollout as one group: TRL refuses groups of size 1."""
     if stage.args.num_generations != 1:
         return stage
     whole = stage.completions(gpus.processes())
@@ -58,7 +58,7 @@ def as_one_group(stage: PpoStage) -> PpoStage:
 
 
 def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) -> Outcome:
-    """Do the work of `run` once `args`, a GRPOConfig, is made; `answering` waits for a vLLM server."""
+    """Do the work of `run` after `args`, a GRPOConfig, is made; `answering` waits for a vLLM server."""
     scorer = reward_model.load(job.inputs[REWARD_MODEL]) if REWARD_MODEL in job.inputs else None
     ready = setup.prepared(stage, job, args, {0: args.max_completion_length}, scorer, MEASURED)
     policy, log = ready.policy, setup.opened(job)
@@ -80,7 +80,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
         ptx=documents,
     )
     trainer = ready.trainer(method)
-    if scorer:  # no longer whole, once the critic has its copy
+    if scorer:  # the reward model is no longer whole after the critic has its copy
         scorer.spread() if gpus.sharded() else scorer.to(args.device)
     done = policy.train(trainer, stage, job)
     policy.save(job.workdir)
@@ -103,7 +103,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
 
 
 def _flops_a_token(ready: setup.Setup, sizes: dict[str, int], fine: bool) -> float:
-    """Return the operations of a token by FORMULA; `fine`: the sampler's log-probabilities are used."""
+    """Return the operations for a token by FORMULA; `fine`: the sampler's log-probabilities are used."""
     policy, epochs = ready.policy.model, ready.args.num_iterations
     # 6: old log-probabilities are computed for the KL, and again for the loss
     flops = (sizes["parameters"] - idle(policy)) * ((4 if fine else 6) + 6 * epochs)
@@ -115,7 +115,7 @@ def _flops_a_token(ready: setup.Setup, sizes: dict[str, int], fine: bool) -> flo
 def critic(start: str | None, policy: Any, scorer: RewardModel | None, seed: int) -> Critic:
     """Return the critic that a stage's key `critic` names.
 
-    By default it is the reward model's, or without a reward model the policy's.
+    By default it starts from the reward model, or without a reward model from the policy.
     """
     if scorer and start in (None, REWARD_MODEL):
         return from_reward_model(scorer)

@@ -1,4 +1,4 @@
-"""Stage `pretrain`: a base model from nothing, on a corpus that worlds write.
+"""Stage `pretrain`: a base model from scratch, on a corpus that worlds write.
 
     python -m encore.stages pretrain --config '{"task": …, "template": …, "corpus": …, "model": …, …}' …
 
@@ -40,7 +40,7 @@ def run(stage: PretrainStage, job: Job) -> Outcome:
     prompts = prompt_ids([prompt for prompt, _ in texts], tokenizer)
     replies = tokenizer([reply + tokenizer.eos_token for _, reply in texts])["input_ids"]
     documents = [document(*pair) for pair in zip(prompts, replies, strict=True)]
-    longest = max(len(one["input_ids"]) for one in documents)
+    longest = max(len(tokens["input_ids"]) for tokens in documents)
     some = ["".join(text) for text in texts[:: max(1, len(texts) // 1000)]]  # of every task
     checks = health.stop_at_errors(
         [

@@ -3,12 +3,13 @@
     python -m encore.stages rejection_sampling --config '{"task": …, "template": …, "args": …}' \\
         --input policy=results/…/metrics.json …
 
-Of the right completions, `keep` keeps those that some rewards of the world give enough, as in stage 3 of
-DeepSeek-R1 (arXiv 2501.12948, §2.3.3), which filters out mixed languages and what is hard to read:
+`keep` keeps only the right completions that have at least these values of some rewards of the world, as in
+stage 3 of DeepSeek-R1 (arXiv 2501.12948, §2.3.3), which filters out mixed languages and text that is hard to
+read:
 
     keep: {language_consistency: 1.0, readability: 0.8}
 
-How many completions pass each filter (encore/sampling/funnel.py) is in metrics.json. The product is
+metrics.json has the number of completions that pass each filter (encore/sampling/funnel.py). The product is
 `final/data.jsonl`: prompt, completion, question, answer and difficulty of each completion kept. A stage with
 `needs: {data: <this stage>}` reads it. A killed run starts again, and ends with the same bits.
 """
@@ -31,12 +32,12 @@ from encore.stages.job import Job
 from encore.stages.outcome import Outcome, untrained
 from encore.stages.policy import locate_policy
 
-# Below a tenth, the data are of the easiest problems only.
+# with less than a tenth, the data come from the easiest problems only
 COVERED = 0.10
 
 
 def run(stage: RejectionSamplingStage, job: Job) -> Outcome:
-    """Sample, and save what is kept; every completion goes to completions.jsonl."""
+    """Sample, and save the completions that are kept; every completion goes to completions.jsonl."""
     began = time.perf_counter()
     args, task, thresholds = stage.args, stage.questions, stage.keep
     names = ["accuracy", *sorted(thresholds)]
@@ -44,12 +45,12 @@ def run(stage: RejectionSamplingStage, job: Job) -> Outcome:
     rewards = dict(zip(names, built, strict=True))
     source, tokenizer = locate_policy(stage, job.inputs)
     form = forms.of(stage.form, tokenizer)
-    given, found, long = prompts.of_part(
+    dataset, left_out, long = prompts.of_part(
         stage, form, tokenizer, job.seed, job.evaluated, stage.longest_prompt
     )
-    problems = given.to_list()
+    problems = dataset.to_list()
     accuracy = {"accuracy": rewards["accuracy"]}
-    checks = found + health.stop_at_errors(
+    checks = left_out + health.stop_at_errors(
         reward_checks.before_sampling(
             stage.put, job.inputs.get("policy"), tokenizer, problems, accuracy, stage.questions.verifies
         )
@@ -90,7 +91,7 @@ def log(
     """Write every completion with its scores, and whether it is kept, to `path`."""
     chosen = {*kept}
     file = CompletionsLog(path)
-    file.cut(0)  # what a killed run has left
+    file.cut(0)  # removes what a killed run has left
     file.append(
         [
             {
@@ -116,7 +117,7 @@ def log(
 def summary(
     completions: Sequence[Completion], accuracy: Sequence[float], kept: Sequence[int], size: int
 ) -> dict[str, float]:
-    """What the sampling gave: shares, counts, and the mean length in tokens of what was kept."""
+    """Return shares and counts of the completions, and the mean length in tokens of those kept."""
     problems = len(completions) // size
     right = sum(score == 1.0 for score in accuracy)
     return {

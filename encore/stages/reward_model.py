@@ -4,14 +4,17 @@
         --input policy=results/…/metrics.json --input data=results/…/metrics.json \\
         --input demonstrations=results/…/metrics.json …
 
-The comparisons come from a stage `label`. Each of `members` starts from the policy with a head of its own,
-and sees the comparisons in an order of its own. After training, a bias sets the mean reward of demonstrations
-to 0 (InstructGPT §3.5; Stiennon et al. 2020, App. B.1). These are an input, or what the key `demonstrations`
-names in the way a stage `sft` does; without any, the responses trained on take their place. With `normalize:
-unit`, rewards are also divided by their standard deviation over the responses trained on. Every field of
-`args` goes to TRL's RewardConfig; its `eval_strategy` measures the held-out comparisons during training.
-calibration.csv is about the held-out comparisons at the end. With `labels` in place of `comparisons` it is a
-process or an outcome reward model (encore/stages/step_reward.py).
+The comparisons come from a stage `label`. Each of `members` starts from the policy with its own new head, and
+sees the comparisons in its own order.
+
+After training, a bias sets the mean reward of demonstrations to 0 (InstructGPT §3.5; Stiennon et al. 2020,
+App. B.1). The demonstrations are an input, or the key `demonstrations` names them as in a stage `sft`;
+without any, the responses of the training data serve instead. With `normalize: unit`, rewards are also
+divided by their standard deviation over the responses of the training data.
+
+Every field of `args` goes to TRL's RewardConfig; its `eval_strategy` measures the held-out comparisons during
+training. calibration.csv is about the held-out comparisons at the end. With `labels` instead of `comparisons`
+the stage trains a process or an outcome reward model (encore/stages/step_reward.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,8 +43,8 @@ from encore.stages.policy import loading_options, locate_policy, positions
 from encore.stages.trainer_config import arguments, batch_size
 
 FORMULA = "6 x parameters x tokens of prompts and responses (forward and backward), of all members"
-MEMBER_STRIDE = 10_007  # between the seeds of two members
-SIGMAS = 2.0  # a held-out accuracy within so many standard errors of a half may be chance
+MEMBER_STRIDE = 10_007  # difference between the seeds of two members
+SIGMAS = 2.0  # a held-out accuracy within this many standard errors of a half may be chance
 EVALUATED = {"eval_accuracy": "accuracy/validation", "eval_loss": "loss/validation"}
 ARRANGED = {"grouped": (grouped, "prompts"), "shuffled": (shuffled, "pairs")}  # and what an element is
 
@@ -56,19 +59,21 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
         arguments(RewardConfig, stage, folder, job.seed + MEMBER_STRIDE * number, save_steps=100)
         for number, folder in enumerate(folders)
     ]
-    for number, own in enumerate(args if len(args) > 1 else []):
-        own.run_name = f"{own.run_name}/member{number}" if own.run_name else own.run_name
+    for number, member_args in enumerate(args if len(args) > 1 else []):
+        member_args.run_name = (
+            f"{member_args.run_name}/member{number}" if member_args.run_name else member_args.run_name
+        )
     data, checks = comparisons.read(stage, job, tokenizer, args[0])
-    raw: dict[str, list[np.ndarray]] = {name: [] for name in data.scored}  # of each member (sequences,)
+    raw: dict[str, list[np.ndarray]] = {name: [] for name in data.scored}  # of each member, (sequences,)
     fits: list[Fit] = []
     partly = reward_model.begin(job.workdir / "final")
-    for number, own in enumerate(args):
+    for number, member_args in enumerate(args):
         if len(args) > 1:
             job.progress.note(f"member {number + 1} of {len(args)}")
-        model = from_policy(source, tokenizer, own.seed, **loading_options(stage, own))
+        model = from_policy(source, tokenizer, member_args.seed, **loading_options(stage, member_args))
         if not fits:
             checks += health.stop_at_errors([health.context(data.longest, 0, positions(model))])
-        done, model = train(model, tokenizer, own, data.splits, stage, job)
+        done, model = train(model, tokenizer, member_args, data.splits, stage, job)
         fits.append(done)
         for name, sequences in data.scored.items():
             raw[name].append(reward_model.read(model, sequences).double().numpy())
@@ -102,13 +107,13 @@ def _measured(
 ) -> dict[str, float]:
     """Return how well the members rank comparisons, and write calibration.csv.
 
-    The rewards are the final ones, but on the scale of training, where a gap is a difference of logits.
+    The rewards are the final rewards, but on the scale of training, on which a gap is a difference of logits.
     """
     unit = float(np.mean(scale))
     of_members = {
         name: [
-            quality.measured(split.rows, split.sequences, rewards * unit / own)
-            for rewards, own in zip(raw[name], scale, strict=True)
+            quality.measured(split.rows, split.sequences, rewards * unit / member_scale)
+            for rewards, member_scale in zip(raw[name], scale, strict=True)
         ]
         for name, split in (("train", data.sample), ("validation", data.splits["validation"]))
     }
@@ -118,7 +123,7 @@ def _measured(
 
 
 def _counts(data: Data) -> dict[str, float]:
-    """Return how many prompts, pairs and demonstrations there are, and what was skipped."""
+    """Return the numbers of prompts, pairs and demonstrations, and of skipped prompts."""
     return {
         **{f"skipped/{reason}": count for reason, count in data.skipped.items()},
         **{f"prompts/{name}": len(split.rows) for name, split in data.splits.items()},
@@ -140,7 +145,7 @@ def train(
 ) -> tuple[Fit, Any]:
     """Train `model`, on elements that are prompts (`grouped`) or single pairs (`shuffled`), and return it.
 
-    Adapters of the stage are trained, with the head, and added to the weights.
+    Adapters of the stage are trained together with the head, and then added to the weights.
     """
     arrange, what = ARRANGED[stage.comparisons or "grouped"]
     data = {
@@ -171,7 +176,7 @@ def train(
 def _normalised(
     raw: Mapping[str, Sequence[np.ndarray]], shown: bool, normalize: str
 ) -> tuple[list[float], list[float]]:
-    """Bias and scale of each member."""
+    """Return the bias and the scale of each member."""
     centred = raw["demonstrations" if shown else "train"]
     scale = [max(float(values.std()), 1e-8) if normalize == "unit" else 1.0 for values in raw["train"]]
     return [float(values.mean()) for values in centred], scale
@@ -188,13 +193,13 @@ def _clean_all(folders: Sequence[Path]) -> None:
 
 
 def renamed(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A log entry with our names for what was evaluated, without the rest of an evaluation."""
+    """Return a log entry with our names for the evaluated metrics, without the rest of an evaluation."""
     names = {name: EVALUATED.get(name, name) for name in entry}
     return {new: entry[old] for old, new in names.items() if not new.startswith("eval_")}
 
 
 def mean_curve(members: Sequence[Sequence[curves.Row]]) -> list[curves.Row]:
-    """The mean over members of each metric at each step. Only provenance.json sums up their tokens."""
+    """Return the mean over members of each metric at each step. Only provenance.json sums up their tokens."""
     values: dict[tuple[int, str], list[float]] = {}
     for curve in members:
         for step, name, value in curve:
@@ -203,13 +208,13 @@ def mean_curve(members: Sequence[Sequence[curves.Row]]) -> list[curves.Row]:
 
 
 def total(fits: Sequence[Fit]) -> Fit:
-    """All members' training as one."""
+    """Return the training of all members as one."""
     return Fit(
         [],
-        sum(one.steps for one in fits),
-        sum(one.tokens for one in fits),
-        sum(one.wall_s for one in fits),
-        sum(one.resumed for one in fits),
+        sum(each.steps for each in fits),
+        sum(each.tokens for each in fits),
+        sum(each.wall_s for each in fits),
+        sum(each.resumed for each in fits),
         fits[0].made_on,
         fits[0].rates,
     )
@@ -219,7 +224,10 @@ def total(fits: Sequence[Fit]) -> Fit:
 
 
 def above_chance(metrics: Mapping[str, float]) -> list[health.Check]:
-    """Warns of a reward model that may not tell better from worse; nothing without held-out comparisons."""
+    """Warn of a reward model that may not tell better from worse.
+
+    Without held-out comparisons there is no warning.
+    """
     if "accuracy/validation" not in metrics:
         return []
     limit = 0.5 + SIGMAS * metrics["accuracy/validation_se"]

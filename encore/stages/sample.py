@@ -3,8 +3,8 @@
     python -m encore.stages sample --config '{"task": …, "template": …, "problems": 512, "args": …}' \\
         --input policy=results/…/metrics.json …
 
-Its product is `final/samples.jsonl` (encore/data/samples.py). `skip` leaves out that many problems at the
-start, which earlier rounds have used. A killed run starts again, and ends with the same bits.
+Its product is `final/samples.jsonl` (encore/data/samples.py). `skip` leaves out this number of problems at
+the start, which earlier rounds have used. A killed run starts again, and ends with the same bits.
 """
 
 import time
@@ -20,7 +20,7 @@ from encore.stages.job import Job
 from encore.stages.outcome import Outcome, untrained
 from encore.stages.policy import locate_policy
 
-# Below a half, most comparisons would be of a text with itself.
+# with less than a half, most comparisons would be of a text with itself
 DISTINCT = 0.50
 
 
@@ -31,9 +31,9 @@ def run(stage: SampleStage, job: Job) -> Outcome:
     skip, most = stage.skip, stage.problems
     asked = skip + (most or worlds.PROBLEMS) if skip else most
     form = forms.of(stage.form, tokenizer)
-    given = prompts.of_task(stage.questions, form, asked, job.seed)
-    given = given.select(range(skip, len(given)))
-    short, _ = prompts.fitting(given, tokenizer, stage.longest_prompt)
+    dataset = prompts.of_task(stage.questions, form, asked, job.seed)
+    dataset = dataset.select(range(skip, len(dataset)))
+    short, _ = prompts.fitting(dataset, tokenizer, stage.longest_prompt)
     problems = short.to_list()
     texts = [row["prompt"] for row in problems]
     checks = health.stop_at_errors(
@@ -46,7 +46,7 @@ def run(stage: SampleStage, job: Job) -> Outcome:
     rows = samples.grouped(problems, drawn.completions)
     samples.save(rows, job.workdir / "final")
 
-    metrics = {**summary(rows), "skipped/long": len(given) - len(short)}
+    metrics = {**summary(rows), "skipped/long": len(dataset) - len(short)}
     distinct = metrics["distinct"]
     text = f"{distinct:.1%} of completions differ from all before of the same prompt"
     checks += [
@@ -57,8 +57,11 @@ def run(stage: SampleStage, job: Job) -> Outcome:
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Numbers of problems and samples; shares of completions that are cut, empty, and unlike all before of
-    the same prompt; mean length in tokens."""
+    """Return the numbers of problems and samples, shares of completions, and their mean length in tokens.
+
+    The shares are of completions that are cut, that are empty, and that differ from all earlier completions
+    of the same prompt.
+    """
     total = sum(len(row["completions"]) for row in rows)
     return {
         "problems": len(rows),

@@ -1,4 +1,4 @@
-"""The vLLM server of a stage with `vllm_mode: server`, on the GPUs that are set apart for it."""
+"""The vLLM server of a stage with `vllm_mode: server`, on the GPUs reserved for it."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -22,12 +22,12 @@ LOG = "vllm.log"  # beside metrics.json
 
 @contextmanager
 def server(stage: RolloutStage, job: Job, args: Any) -> Iterator[Callable[[], None]]:
-    """Start the server that `args`, a GRPOConfig, asks for, if any, and end it with the block.
+    """Start the server that `args`, a GRPOConfig, asks for, if any, and stop it after the `with` block.
 
-    Yields a function that waits until the server answers: call it after what can be loaded meanwhile, and
-    before the trainer is made. Of several processes of a stage the first one has the server; it is told the
-    address by `args`. Where a machine is set apart for the server, it runs there, for all in the cluster's
-    network. Raises UserError where there is no GPU for it beside those that train.
+    Yields a function that waits until the server answers. Call it after loading what can be loaded meanwhile,
+    and before the trainer is made. If a stage has several processes, the first process starts the server, and
+    `args` gets the server's address. If a machine is reserved for the server, it runs there and listens to
+    the cluster's network. Raises UserError if there is no GPU for the server beside the GPUs that train.
     """
     if not (args.use_vllm and args.vllm_mode == "server" and gpus.first()):
         yield lambda: None
@@ -38,7 +38,7 @@ def server(stage: RolloutStage, job: Job, args: Any) -> Iterator[Callable[[], No
     source, _ = locate_policy(stage, job.inputs)
     machine = nodes.server()
     host = nodes.address(machine) if machine else vllm_server.HOST
-    port, args.vllm_group_port = free_ports(2)  # of this machine, and hardly in use on another
+    port, args.vllm_group_port = free_ports(2)  # free on this machine, and hardly in use on another
     args.vllm_server_base_url = f"http://{host}:{port}"
     _bypass_proxies(host)
     workers = len(names.split(",")) if names else 0
@@ -57,13 +57,13 @@ def server(stage: RolloutStage, job: Job, args: Any) -> Iterator[Callable[[], No
 
 
 def precision(args: Any) -> str:
-    """Return what the policy is computed in as it trains: the server draws from the same distribution."""
+    """Return the precision of the policy in training, so that the server draws from the same distribution."""
     if args.bf16:
         return "bfloat16"
     if args.fp16:
         return "float16"
-    given = str((args.model_init_kwargs or {}).get("dtype", "float32"))
-    return given.removeprefix("torch.")
+    dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
+    return dtype.removeprefix("torch.")
 
 
 def _bypass_proxies(host: str) -> None:

@@ -1,4 +1,4 @@
-"""The parts that grpo and ppo have before their trainer: policy, tasks, rewards, prompts, checks."""
+"""The parts that grpo and ppo need before their trainer: policy, tasks, rewards, prompts, checks."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,16 +38,16 @@ RolloutStage = GrpoStage | PpoStage
 
 @dataclass(frozen=True)
 class Task:
-    """One of a stage's tasks; `name` is its domain, or "" where it is the only one."""
+    """A task of a stage; `name` is its domain, or "" if it is the only task."""
 
     name: str
-    part: RolloutStage | Domain  # says task, template, rewards, problems and, of a domain, share
-    world: Any  # None: of the Hub
+    part: RolloutStage | Domain  # has the task, template, rewards, problems and, for a domain, its share
+    world: Any  # None for Hub data
     weights: dict[str, float]
     rewards: dict[str, rules.Reward]
     problems: Any  # a dataset of encore.data.prompts
-    checks: list[health.Check]  # of what was left out of it
-    long: int | None  # prompts left out for their length; None where none is too long
+    checks: list[health.Check]  # checks of the problems that were left out
+    long: int | None  # number of prompts left out for their length; None if no prompt is too long
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Setup:
     stage: RolloutStage
     args: Any  # a GRPOConfig
     policy: Policy
-    reference: Any  # a model; None without a KL, and where it is the policy without its adapters
+    reference: Any  # a model; None without a KL, or if the reference is the policy without its adapters
     tasks: list[Task]
     dataset: Any  # of the prompts, in the columns that rewards read
 
     def trainer(self, method: Method) -> RolloutTrainer:
-        """Return the trainer; its rewards are of their domain's prompts alone."""
+        """Return the trainer, whose rewards apply to the prompts of their own domain alone."""
         functions: list[rules.Reward | OfDomain] = [
             routed(function, name, task.name) if task.name else function
             for task in self.tasks
@@ -90,7 +90,7 @@ def started(stage: RolloutStage, job: Job, **defaults: Any) -> Iterator[tuple[An
 
 
 def defaults_of(args: GrpoArgs) -> dict[str, Any]:
-    """Return arguments of TRL where a recipe's `args` do not say."""
+    """Return the arguments of TRL that differ from its defaults unless a recipe's `args` set them."""
     # on a CPU a static cache is a tenth faster than one that grows by copying
     growing = torch.cuda.is_available() or args.bf16
     cache = {} if growing else {"cache_implementation": "static"}
@@ -99,7 +99,7 @@ def defaults_of(args: GrpoArgs) -> dict[str, Any]:
 
 
 def check_cache(args: Any) -> None:
-    """Raise UserError where a cache of one precision would get two: autocast makes values bf16, not keys."""
+    """Raise UserError if the cache would mix precisions: autocast makes the values bf16, but not the keys."""
     mixed = (args.bf16 or args.fp16) and "dtype" not in (args.model_init_kwargs or {})
     if mixed and "static" in (args.cache_implementation or ""):
         raise UserError(
@@ -111,16 +111,16 @@ def check_cache(args: Any) -> None:
 def prepared(
     stage: RolloutStage, job: Job, args: Any, caps: Caps, scorer: RewardModel | None, measured: Sequence[str]
 ) -> Setup:
-    """Load and make what a stage learns from.
+    """Load the policy and the other parts, and return them.
 
-    `caps`: of its completions, from step to step. `scorer`: the reward model of its rewards. `measured`:
-    rewards that each task has at weight 0 too, if it can, so that curves of arms with other rewards can be
-    compared.
+    `caps` are the caps of completions, from step to step. `scorer` is the reward model among the rewards.
+    `measured` names rewards that each task also has at weight 0, if it can, so that curves of arms with other
+    rewards can be compared.
     """
     options = loading_options(stage, args)
     policy = load_policy(stage, job.inputs, **options)
     compared = isinstance(stage, PpoStage) or args.beta
-    adapted = stage.lora and "reference" not in job.inputs  # the policy without adapters is its reference
+    adapted = stage.lora and "reference" not in job.inputs  # the policy without adapters is the reference
     reference = load_reference(policy, job.inputs, **options) if compared and not adapted else None
     end_with_turns(args, stage, policy)
     tasks = tasks_of(stage, job, policy.tokenizer, caps, scorer, measured)
@@ -128,7 +128,7 @@ def prepared(
 
 
 def end_with_turns(args: Any, stage: RolloutStage, policy: Policy) -> None:
-    """Tell vLLM, in `args`, how turns of a chat end: it has read the checkpoint's own ends alone."""
+    """Set in `args` how turns of a chat end, for vLLM, which knows only the checkpoint's ends."""
     if args.use_vllm and stage.by_chat:
         ends = {"stop_token_ids": end_ids(policy.generation, policy.tokenizer)}
         args.generation_kwargs = ends | (args.generation_kwargs or {})
@@ -145,7 +145,7 @@ def tasks_of(
     scorer: RewardModel | None,
     measured: Sequence[str],
 ) -> list[Task]:
-    """Return the tasks of a stage, whose learned reward is one for all of them; the rest as in `prepared`."""
+    """Return the tasks of a stage, which share a learned reward; the arguments are as in `prepared`."""
     scored = {REWARD_MODEL: _scored(stage, scorer, tokenizer)} if scorer else {}
     parts: Mapping[str, RolloutStage | Domain] = {"": stage}
     if isinstance(stage, GrpoStage) and stage.domains is not None:
@@ -155,18 +155,18 @@ def tasks_of(
         task = part.questions
         world = task.make_world()
         known = [*(world.rewards if world else ()), *(["accuracy"] if task.is_verified else ())]
-        unnamed = () if name else measured  # a domain measures what it names
+        unnamed = () if name else measured  # a domain measures only the rewards that it names
         weights = {reward: 0.0 for reward in unnamed if reward in known} | (part.rewards or {})
         ruled = [reward for reward in weights if reward != REWARD_MODEL]
         cache = stage.soft_overlong_cache if OVERLONG in ruled else None
         built = rules.build(ruled, world, job.seed, caps=caps, cache=cache, verifies=task.verifies)
         functions = scored | dict(zip(ruled, built, strict=True))
         prompter = forms.of(part.form, tokenizer)
-        problems, found, long = prompts.of_part(
+        problems, left_out, long = prompts.of_part(
             part, prompter, tokenizer, job.seed, job.evaluated, part.longest_prompt
         )
         rewards = {reward: functions[reward] for reward in weights}
-        tasks.append(Task(name, part, world, weights, rewards, problems, found, long))
+        tasks.append(Task(name, part, world, weights, rewards, problems, left_out, long))
     return tasks
 
 
@@ -179,12 +179,12 @@ def _scored(stage: RolloutStage, scorer: RewardModel, tokenizer: Any) -> rules.R
 
 
 def skipped(tasks: Sequence[Task]) -> dict[str, int]:
-    """Return how many prompts were left out for their length: `skipped/long`, of a domain with its name."""
+    """Return the number of prompts left out for their length: `skipped/long`, with the name of a domain."""
     return {f"skipped/long/{task.name}".rstrip("/"): task.long for task in tasks if task.long is not None}
 
 
 def _dataset(stage: RolloutStage, tasks: Sequence[Task], args: Any) -> Any:
-    """Return the prompts in the columns that rewards read; of domains or a replay, in the order of use."""
+    """Return the prompts in the columns that rewards read; with domains or a replay, in the order of use."""
     if isinstance(stage, GrpoStage) and stage.domains is not None:
         shares = {name: domain.share or 0.0 for name, domain in stage.domains.items()}
         problems = {task.name: task.problems for task in tasks}
@@ -201,27 +201,29 @@ def _dataset(stage: RolloutStage, tasks: Sequence[Task], args: Any) -> Any:
 
 
 def checks(ready: Setup, job: Job, cap: int) -> list[health.Check]:
-    """Return the checks before training; `cap`: the most tokens of a completion.
+    """Return the checks before training; `cap` is the most tokens of a completion.
 
     Raises UserError at the first error.
     """
     args = ready.args
-    found: list[health.Check] = []
+    results: list[health.Check] = []
     prompts_of_rollout = args.generation_batch_size // args.num_generations
     for task in ready.tasks:
         if not isinstance(task.part, Domain):
             rows = ready.dataset.to_list()
-            own = before_rollouts(task.part, job, ready.policy, rows, task.rewards, prompts_of_rollout, cap)
-            return [*task.checks, *own]
+            task_checks = before_rollouts(
+                task.part, job, ready.policy, rows, task.rewards, prompts_of_rollout, cap
+            )
+            return [*task.checks, *task_checks]
         needed, rows = ceil((task.part.share or 0.0) * prompts_of_rollout - 1e-9), task.problems.to_list()
         try:
-            own = before_rollouts(task.part, job, ready.policy, rows, task.rewards, needed, cap)
+            task_checks = before_rollouts(task.part, job, ready.policy, rows, task.rewards, needed, cap)
         except UserError as error:
             raise UserError(f"domains.{task.name}: {error}") from None
-        for check in (*task.checks, *own):
+        for check in (*task.checks, *task_checks):
             check["check"] += f"/{task.name}"
-            found.append(check)
-    return found
+            results.append(check)
+    return results
 
 
 def before_rollouts(
@@ -233,9 +235,9 @@ def before_rollouts(
     needed: int,
     cap: int,
 ) -> list[health.Check]:
-    """Return the checks of one task before training; UserError at the first error.
+    """Return the checks of one task before training. Raises UserError at the first error.
 
-    `needed`: prompts a rollout; `cap`: most tokens of a completion.
+    `needed` is the number of prompts in a rollout; `cap` is the most tokens of a completion.
     """
     texts = [row["prompt"] for row in problems]
     longest = max(map(len, prompt_ids(texts, policy.tokenizer)))
@@ -259,9 +261,9 @@ def before_rollouts(
 
 
 def opened(job: Job) -> CompletionsLog | None:
-    """Return the log of completions in the workdir; training cuts it to where it goes on from.
+    """Return the log of completions in the workdir; training cuts it back to where it resumes.
 
-    Of several processes of a stage only the first has one; it records the rollouts of all.
+    If a stage has several processes, only the first has a log, for the rollouts of all; the others get None.
     """
     return CompletionsLog(job.workdir / "completions.jsonl") if gpus.first() else None
 

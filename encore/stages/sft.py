@@ -6,17 +6,20 @@
 The demonstrations come from a stage such as `rejection_sampling`: trained on its own right completions, the
 policy learns by offline rejection sampling fine-tuning (RFT; DeepSeekMath, arXiv 2402.03300, §5.2). Without
 an input `data`, `task` names them: a world, which writes them by `template` and `corpus`, or a Hub dataset.
-`also` mixes in more of them, as stage 3 of DeepSeek-R1 does with general data (arXiv 2501.12948, §2.3.3):
+`also` mixes in more demonstrations, as stage 3 of DeepSeek-R1 does with general data (arXiv 2501.12948,
+§2.3.3):
 
     also: {general: {task: {world: preferences}, template: …, corpus: {mixture: {good: 1.0}}, share: 0.25}}
 
-All are one set, of which every epoch has a random order of its own; how many come from each source is in
-metrics.json. By `chat` every reply of a conversation is learnt (encore/data/chat.py). Counted and skipped
-are empty demonstrations, without `chat` conversations of several turns, and what is longer than `max_length`:
-TRL would cut it, and a policy would learn from traces that do not come to an end. The loss is on completions
-and their ends of sequence, and where `args.completion_only_loss` is false on the prompts as well. Every field
-of `args` goes to TRL's SFTConfig; dropout that `model_init_kwargs` sets, such as `{attention_dropout: …}`, is
-of this stage only: the model is saved with the rates it came with.
+All demonstrations are one set, in a new random order for each epoch; metrics.json has the number from each
+source. By `chat` every reply of a conversation is learnt (encore/data/chat.py). Skipped, and counted, are
+empty demonstrations, conversations of several turns without `chat`, and what is longer than `max_length`: TRL
+would cut it, and a policy would learn from traces that do not come to an end.
+
+The loss is on completions and their ends of sequence, and on the prompts as well if
+`args.completion_only_loss` is false. Every field of `args` goes to TRL's SFTConfig. Dropout that
+`model_init_kwargs` sets, such as `{attention_dropout: …}`, holds for this stage only: the model is saved with
+the rates it came with.
 """
 
 from collections import Counter
@@ -54,13 +57,13 @@ def run(stage: SftStage, job: Job) -> Outcome:
     """Train the policy and save it."""
     tokenizer = locate_policy(stage, job.inputs)[1] if stage.by_chat else None
     sources = demonstrations.sources(stage, job.inputs.get("data"), job.seed, tokenizer)
-    sources, found = _clean(sources, job.evaluated)
-    given, skipped = sum(map(len, sources.values())), Counter[str]()
+    sources, clean_checks = _clean(sources, job.evaluated)
+    total, skipped = sum(map(len, sources.values())), Counter[str]()
     for name, some in sources.items():
         sources[name], faults = demonstrations.usable(some)
         skipped.update(faults)
     rows = [row for some in sources.values() for row in some]
-    _require_some(rows, given, skipped)
+    _require_some(rows, total, skipped)
     args = arguments(SFTConfig, stage, job.workdir, job.seed, save_steps=100)
     options = loading_options(stage, args)
     policy = load_policy(stage, job.inputs, **options)
@@ -71,8 +74,12 @@ def run(stage: SftStage, job: Job) -> Outcome:
     data = [document for some in learnt.values() for document in some]
     if len(data) < len(rows):
         skipped[LONG] = len(rows) - len(data)
-    _require_some(data, given, skipped)
-    checks = [*_checks(rows, data, policy, args), *none_skipped(given, skipped, args.max_length), *found]
+    _require_some(data, total, skipped)
+    checks = [
+        *_checks(rows, data, policy, args),
+        *none_skipped(total, skipped, args.max_length),
+        *clean_checks,
+    ]
     trainer = SFT(
         model=policy.model,
         args=args,
@@ -105,7 +112,10 @@ def run(stage: SftStage, job: Job) -> Outcome:
 def _checks(
     rows: Sequence[Demonstration], data: Sequence[Mapping[str, list[int]]], policy: Policy, args: Any
 ) -> list[health.Check]:
-    """Return the checks before training, of demonstrations and their documents. UserError at an error."""
+    """Return the checks before training, of demonstrations and their documents.
+
+    Raises UserError at an error.
+    """
     texts = [text for row in rows for exchange in demonstrations.exchanges(row) for text in exchange]
     longest = max(len(document["input_ids"]) for document in data)
     return health.stop_at_errors(
@@ -120,7 +130,7 @@ def _checks(
 def _clean(
     sources: dict[str, list[Demonstration]], evaluated: DataSets
 ) -> tuple[dict[str, list[Demonstration]], list[health.Check]]:
-    """Return the rows whose question stands in no evaluation's data set, and a check that counts."""
+    """Return the rows whose question is in no evaluation's data set, and a check that counts the others."""
     if not evaluated:
         return sources, []
     questions = asked(evaluated)
@@ -128,42 +138,42 @@ def _clean(
     for name, rows in sources.items():
         bad = {*contaminated([row.get("question", row["prompt"]) for row in rows], questions)}
         kept[name] = [row for i, row in enumerate(rows) if i not in bad]
-    given, left = (sum(map(len, of_source.values())) for of_source in (sources, kept))
-    return kept, [left_out(given - left, given, evaluated)]
+    total, left = (sum(map(len, of_source.values())) for of_source in (sources, kept))
+    return kept, [left_out(total - left, total, evaluated)]
 
 
 def documents(
     rows: Sequence[Demonstration], tokenizer: Any, whole: bool, max_length: int | None = None
 ) -> list[dict[str, list[int]]]:
-    """`input_ids` and `labels` of each demonstration of at most `max_length` tokens, its ends included.
+    """Return `input_ids` and `labels` of each demonstration of at most `max_length` tokens with its ends.
 
     With `whole` the prompts carry a loss as well.
     """
     exchanges = [demonstrations.exchanges(row) for row in rows]
-    firsts = iter(prompt_ids([one[0][0] for one in exchanges], tokenizer))
-    later = iter(following_ids([prompt for one in exchanges for prompt, _ in one[1:]], tokenizer))
-    texts = [reply for one in exchanges for _, reply in one]
+    firsts = iter(prompt_ids([exchange[0][0] for exchange in exchanges], tokenizer))
+    later = iter(following_ids([prompt for exchange in exchanges for prompt, _ in exchange[1:]], tokenizer))
+    texts = [reply for exchange in exchanges for _, reply in exchange]
     replies = iter(reply_ids(texts, [False] * len(texts), tokenizer))
     made = [
-        dialogue([(next(later if place else firsts), next(replies)) for place in range(len(one))])
-        for one in exchanges
+        dialogue([(next(later if place else firsts), next(replies)) for place in range(len(exchange))])
+        for exchange in exchanges
     ]
     return [
-        {"input_ids": one["input_ids"], "labels": one["input_ids" if whole else "labels"]}
-        for one in made
-        if max_length is None or len(one["input_ids"]) <= max_length
+        {"input_ids": exchange["input_ids"], "labels": exchange["input_ids" if whole else "labels"]}
+        for exchange in made
+        if max_length is None or len(exchange["input_ids"]) <= max_length
     ]
 
 
-def _require_some(left: Sequence[Any], given: int, skipped: Mapping[str, int]) -> None:
-    """Raise UserError unless some of the `given` demonstrations are left."""
+def _require_some(left: Sequence[Any], total: int, skipped: Mapping[str, int]) -> None:
+    """Raise UserError unless some of the `total` demonstrations are left."""
     if not left:
         why = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
-        raise UserError(f"none of {given} demonstrations is usable ({why}): nothing to learn")
+        raise UserError(f"none of {total} demonstrations is usable ({why}): nothing to learn")
 
 
 def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The dropout rates of the model at `source`, those that `options` replace."""
+    """Return the dropout rates of the model at `source` that `options` replace."""
     names = [name for name in options if "dropout" in name]
     if not names:
         return {}
@@ -171,8 +181,8 @@ def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: getattr(config, name) for name in names}
 
 
-def none_skipped(given: int, skipped: Mapping[str, int], max_length: int | None = None) -> list[health.Check]:
-    """A warning for each reason to skip demonstrations; from empty ones a policy would learn silence."""
+def none_skipped(total: int, skipped: Mapping[str, int], max_length: int | None = None) -> list[health.Check]:
+    """Return a warning for each reason to skip demonstrations; empty ones would teach a policy silence."""
     words = {LONG: f"longer than max_length {max_length}"}
     return [
         health.check(
@@ -180,7 +190,7 @@ def none_skipped(given: int, skipped: Mapping[str, int], max_length: int | None 
             False,
             count,
             0,
-            f"{count} of {given} demonstrations are {words.get(reason, reason)} and skipped",
+            f"{count} of {total} demonstrations are {words.get(reason, reason)} and skipped",
         )
         for reason, count in skipped.items()
     ]

@@ -1,9 +1,10 @@
-"""A reward model of right and wrong: what stage `reward_model` does with its key `labels`.
+"""A reward model of right and wrong, which stage `reward_model` trains if it has the key `labels`.
 
-A head learns each label at its place: `outcome` at the end of a completion, by its answer (Cobbe et al.
-2021), `steps` also at the end of every step (Lightman et al. 2023), by a world's step verifier or by a stage
-`label_steps`. The completion itself is the last step. As theirs (§2.6), a process reward model learns a
-world's steps up to the first wrong one, and none after it. Prompts are held out by their hash.
+A head learns each label at its position. With `outcome` the label is at the end of a completion, by its
+answer (Cobbe et al. 2021). With `steps` there are also labels at the end of every step (Lightman et al.
+2023), by a world's step verifier or by a stage `label_steps`. The completion itself is the last step. As in
+Lightman et al. (§2.6), a process reward model learns a world's steps up to the first wrong step, and none
+after it. Prompts are held out by their hash.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,8 +36,8 @@ from encore.stages.trainer_config import arguments, batch_size, check_evaluation
 from encore.worlds.protocol import World
 
 FORMULA = "6 x parameters x tokens of prompts and completions (forward and backward)"
-VALIDATION = 0.1  # share of the prompts
-CHANCE = 0.55  # chance to score a right one above a wrong one; below, there is next to nothing learnt
+VALIDATION = 0.1  # share of the prompts that are held out
+CHANCE = 0.55  # chance to score a right label above a wrong one; with less, next to nothing was learnt
 
 
 def run(stage: RewardModelStage, job: Job) -> Outcome:
@@ -51,13 +52,17 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
         for name, some in _split(rows, stage.problems).items()
     }
     kept = {
-        name: [one for one in some if args.max_length is None or len(one["ids"]) <= args.max_length]
+        name: [
+            solution
+            for solution in some
+            if args.max_length is None or len(solution["ids"]) <= args.max_length
+        ]
         for name, some in every.items()
     }
     long = sum(len(every[name]) - len(kept[name]) for name in kept)
     checks += _checks(kept, long, args)
     model = reward_model.from_policy(source, tokenizer, args.seed, **loading_options(stage, args))
-    longest = max(len(one["ids"]) for some in kept.values() for one in some)
+    longest = max(len(solution["ids"]) for some in kept.values() for solution in some)
     checks += health.stop_at_errors([health.context(longest, 0, positions(model))])
     trainer = StepReward(
         model,
@@ -93,14 +98,14 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
 def _labelled(
     stage: RewardModelStage, data: Path
 ) -> tuple[Sequence[samples.Sample], Callable[[Any], "Labeller"], Callable[[Steps], Steps]]:
-    """Return the rows of `data`, who labels them given the tokenizer, and which of the steps are learnt.
+    """Return the rows of `data`, a maker of their labeller, and a choice of the steps to learn.
 
-    Raises UserError where steps are to be learnt that nobody can label.
+    Raises UserError if steps are to be learnt that nobody can label.
     """
     outcome = stage.labels == "outcome"
     if (
         sentinel.read(data).get("kind") == "label_steps"
-    ):  # all that are given, for a roll-out may mend a wrong step
+    ):  # all labelled steps are learnt, because a roll-out may mend a wrong step
         return step_labels.load(data), as_given, _last if outcome else lambda steps: steps
     task = task_of(data)
     world, chosen = task.make_world(), _last if outcome else until_wrong
@@ -112,7 +117,7 @@ def _labelled(
 
 
 def _split(rows: Sequence[samples.Sample], problems: int | None) -> dict[str, list[samples.Sample]]:
-    """Return the rows by their split; to train on, the first `problems`. UserError where there are fewer."""
+    """Return the rows by their split; the training split has the first `problems`, or raise UserError."""
     split: dict[str, list[samples.Sample]] = {name: [] for name in preferences.SPLITS}
     for row in rows:
         split[preferences.split_of_prompt(row["prompt"], VALIDATION)].append(row)
@@ -124,24 +129,24 @@ def _split(rows: Sequence[samples.Sample], problems: int | None) -> dict[str, li
 
 
 def _checks(kept: Mapping[str, Sequence[Solution]], long: int, args: Any) -> list[health.Check]:
-    """Return the checks of what is learnt and of how many completions are too long. UserError at an error."""
+    """Return the checks of the labels and of completions that are too long. Raises UserError at an error."""
     limit = args.max_length
     message = f"{long} completions are longer than max_length {limit} with their prompts: they are skipped"
-    found = health.stop_at_errors(
+    checks = health.stop_at_errors(
         [
             health.enough(len(kept["train"]), batch_size(args), "completions"),
             health.check("long", long == 0, long, 0, message),
         ]
     )
     check_evaluation(args, len(kept["validation"]), "held-out completions")
-    return found
+    return checks
 
 
-Labeller = Callable[[Any, int, list[int]], Steps]  # row, which of its completions, its ids -> its steps
+Labeller = Callable[[Any, int, list[int]], Steps]  # (row, number of a completion, its ids) -> its steps
 
 
 def by_world(world: World, tokenizer: Any) -> Labeller:
-    """The steps as the world's verifiers label them."""
+    """Return a labeller of steps by the world's verifiers."""
     read = reader(world, tokenizer, special=True)
 
     def label(row: samples.Sample, number: int, ids: list[int]) -> Steps:
@@ -152,7 +157,7 @@ def by_world(world: World, tokenizer: Any) -> Labeller:
 
 
 def by_answer(verify: Verifier) -> Labeller:
-    """The whole completion alone, as the verifier of its data set labels its answer."""
+    """Return a labeller of the whole completion alone, by the verifier of the data set's answers."""
 
     def label(row: samples.Sample, number: int, ids: list[int]) -> Steps:
         problem = samples.problem(row)
@@ -162,7 +167,7 @@ def by_answer(verify: Verifier) -> Labeller:
 
 
 def as_given(tokenizer: Any) -> Labeller:
-    """The steps with the labels that the rows come with."""
+    """Return a labeller that reads the labels in the rows."""
     locate = locator(tokenizer, special=True)
 
     def label(row: step_labels.Solved, number: int, ids: list[int]) -> Steps:
@@ -176,12 +181,12 @@ def as_given(tokenizer: Any) -> Labeller:
 def solutions(
     rows: Sequence[samples.Sample], label: Labeller, tokenizer: Any, chosen: Callable[[Steps], Steps]
 ) -> list[Solution]:
-    """Each completion of `rows`, with the places of the `chosen` of its steps."""
+    """Return each completion of `rows`, with the positions of the `chosen` steps."""
     made: list[Solution] = []
     prompts = token_ids.prompt_ids([row["prompt"] for row in rows], tokenizer)
     for row, prompt in zip(rows, prompts, strict=True):
         for number, ids in enumerate(token_ids.reply_ids(row["completions"], row["truncated"], tokenizer)):
-            if not ids:  # cut before its first token
+            if not ids:  # the completion was cut before its first token
                 continue
             steps = chosen(label(row, number, ids))
             made.append(
@@ -206,17 +211,19 @@ def _last(steps: Steps) -> Steps:
 
 
 def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:
-    """How well held-out labels are told: all as `…/validation`, those before the answer as `…/steps`.
+    """Measure how well held-out labels are predicted, all (`…/validation`) and before the answer (`…/steps`).
 
-    `accuracy`; `right`, the share labelled right; `auc`, the chance that a right one scores above a wrong
-    one (half for a tie), where there are both.
+    `accuracy` is the share predicted; `right` the share labelled right; `auc` the probability that a right
+    one scores above a wrong one (a tie counts half), if there are both.
     """
-    prefixes = [one["ids"][: place + 1] for one in held_out for place in one["places"]]
+    prefixes = [solution["ids"][: place + 1] for solution in held_out for place in solution["places"]]
     if not prefixes:
         return {}
     scores = reward_model.read(model, prefixes).double().numpy()
-    right = np.array([label > 0.5 for one in held_out for label in one["labels"]])
-    step = np.array([place < len(one["ids"]) - 1 for one in held_out for place in one["places"]])
+    right = np.array([label > 0.5 for solution in held_out for label in solution["labels"]])
+    step = np.array(
+        [place < len(solution["ids"]) - 1 for solution in held_out for place in solution["places"]]
+    )
     parts = {"validation": np.ones_like(step), "steps": step}
     return {
         f"{metric}/{name}": value

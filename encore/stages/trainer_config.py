@@ -1,4 +1,4 @@
-"""From a recipe's `args` to a configuration object of transformers or TRL."""
+"""The way from a recipe's `args` to a configuration object of transformers or TRL."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -12,14 +12,14 @@ from encore.runtime import gpus, tracking
 
 
 def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int, **defaults: Any) -> Any:
-    """Return `config_class` with a stage's `args`, over `defaults` and those that all stages have.
+    """Return `config_class` with a stage's `args`, over `defaults` and the options that all stages have.
 
-    With `global_batch`, this process gets its part of it, as there are so many processes now.
-    No tracker but the one chosen, no tqdm, no pinned memory. Bf16 and gradient checkpointing, which only cost
+    With `global_batch`, this process gets its part of the batch, by the number of processes. There is no
+    tracker but the chosen one, no tqdm, no pinned memory. Bf16 and gradient checkpointing, which only cost
     time on a CPU, are off there unless `args` asks for them. Raises UserError for a value that the class
     refuses, and for bf16, TRL's default, on a GPU without it.
     """
-    known = {each.name for each in fields(config_class)}  # of PPO, `args` has more
+    known = {each.name for each in fields(config_class)}  # for PPO, `args` has more keys
     args = {
         name: value
         for name, value in stage.args.model_dump(mode="json", exclude_unset=True).items()
@@ -54,7 +54,7 @@ def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int,
 
 
 def _check_bf16() -> None:
-    """Raise UserError where the GPU only emulates bfloat16, which transformers accepts and which is slow."""
+    """Raise UserError if the GPU only emulates bfloat16, which transformers accepts and which is slow."""
     if not torch.cuda.is_bf16_supported(including_emulation=False):
         major, minor = torch.cuda.get_device_capability()
         raise UserError(
@@ -69,6 +69,6 @@ def batch_size(args: Any) -> int:
 
 
 def check_evaluation(args: Any, held_out: int, what: str) -> None:
-    """Raise UserError if the trainer is to evaluate, and there is no held-out data."""
+    """Raise UserError if the trainer is to evaluate and there is no held-out data."""
     if args.eval_strategy != "no" and not held_out:
         raise UserError(f"args.eval_strategy: {args.eval_strategy.value}, but there are no {what}")

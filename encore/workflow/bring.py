@@ -1,9 +1,9 @@
-"""Bring in what was made elsewhere: `python -m encore.workflow.bring FOLDER`, the folder of another run.
+"""Bring in results that were made elsewhere: `python -m encore.workflow.bring FOLDER`, another run's folder.
 
-For the parts of a grid that several machines have made (`--config part=1/4`), or for a colleague's results. A
-result is taken with its provenance, its log and its weights where it is what the recipes here would make (the
-same lineage) and as its job has left it (the same digests); what is here already stays. After that the usual
-command makes what is missing, and the report.
+It serves to join the parts of a grid that several machines have made (`--config part=1/4`), or a colleague's
+results. A result is copied with its provenance, its log and its weights if it is what the recipes here would
+make (the same lineage) and as its job has left it (the same digests). Results that are already here stay.
+After that the usual command makes what is missing, and the report.
 """
 
 import argparse
@@ -25,7 +25,7 @@ STAGES, EVALUATIONS = "results/*/*/*/seed*/*/metrics.json", "results/*/*/*/seed*
 
 
 def bring(graph: Graph, other: Path) -> tuple[list[Path], list[str]]:
-    """Copy what holds from `other` into the working folder; what was brought, a line for what was left."""
+    """Copy the valid results from `other` into the working folder; return them, and a line for each other."""
     brought, left = [], []
     for result, node in _found(other):
         here = Path(node.sentinel)
@@ -40,7 +40,7 @@ def bring(graph: Graph, other: Path) -> tuple[list[Path], list[str]]:
 
 
 def _found(other: Path) -> Iterator[tuple[Path, Node]]:
-    """The results of a folder, with the nodes whose places they have."""
+    """Yield the results of a folder, with the nodes whose places they have."""
     for kind, pattern in (("stage", STAGES), ("eval", EVALUATIONS)):
         for result in sorted(other.glob(pattern)):
             recipe, scale, arm, seed, place, file = result.relative_to(other).parts[1:]
@@ -50,7 +50,7 @@ def _found(other: Path) -> Iterator[tuple[Path, Node]]:
 
 
 def _unfit(graph: Graph, node: Node, result: Path, other: Path) -> str | None:
-    """Why a result is not to be taken."""
+    """Return why a result is not to be copied; None if it is."""
     if not graph.knows(node):
         return "no recipe here has its place"
     reason = validity.of_result(result, graph.lineage(node))
@@ -75,7 +75,7 @@ def _without_weights(metrics_json: Path, other: Path) -> str | None:
 
 
 def _copy(result: Path, here: Path, other: Path) -> None:
-    """The products first, then the files, the result itself, and last the record: then all is there."""
+    """Copy the products, then the files and the result itself, and last the record: then all is there."""
     for folder in _products(sentinel.read(result)) if here.name == "metrics.json" else []:
         partial = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
@@ -97,7 +97,7 @@ def _copy(result: Path, here: Path, other: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point; `arguments` defaults to the command line's."""
+    """Run the command; `arguments` defaults to the command line."""
     parser = argparse.ArgumentParser(description="Bring in the results of another folder.")
     parser.add_argument("folder", type=Path)
     other = parser.parse_args(arguments).folder

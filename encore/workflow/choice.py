@@ -1,4 +1,4 @@
-"""`--config recipe=… scale=… seeds=… arms=… claims=… part=… track=…`: what is chosen for a run, checked."""
+"""The choices of a run, `--config recipe=… scale=… seeds=… arms=… claims=… part=… track=…`, checked."""
 
 import re
 import shlex
@@ -21,8 +21,8 @@ from encore.recipe.recipe import Recipe
 from encore.runtime import tracking
 
 CHOSEN_KEYS = ("arms", "claims")
-KEYS = ("scale", "seeds", "track", "part", *CHOSEN_KEYS)  # of --config, for every target
-OF_ONE = {  # and for these targets alone; a recipe that is a file may be named for every target
+KEYS = ("scale", "seeds", "track", "part", *CHOSEN_KEYS)  # keys of --config for every target
+OF_ONE = {  # keys for these targets alone; a recipe that is a file may be named for every target
     "all": ("recipe",),
     "preflight": ("recipe", "arm"),
     "plan": ("recipe", "gpus", *Assumptions.__dataclass_fields__),
@@ -31,27 +31,30 @@ OF_ONE = {  # and for these targets alone; a recipe that is a file may be named 
 
 @dataclass(frozen=True)
 class Choice:
-    """What `--config` says, and what goes with one target alone."""
+    """The choices in `--config`, some of which apply to one target alone."""
 
     scale: str
-    seeds: int | tuple[int, ...] | None  # how many, or which; None: as many as the recipe says
-    auto: bool = False  # from look to look, where the recipe claims anything
-    track: str = tracking.NONE  # what follows each training
+    seeds: int | tuple[int, ...] | None  # number of seeds, or the seeds; None: as many as the recipe says
+    auto: bool = False  # from look to look, if the recipe claims anything
+    track: str = tracking.NONE  # the tracker of each training
     recipe: str | None = None
     arm: str | None = None  # None: the recipe's first
     asked: tuple[tuple[str, Any], ...] = ()  # all of --config
-    arms: tuple[str, ...] = ()  # none: all
-    claims: tuple[str, ...] = ()  # whose arms are run
-    file: Path | None = None  # of a recipe that is not in recipes/
-    part: tuple[int, int] = (1, 1)  # which of how many parts of the grid; of several no page is made
+    arms: tuple[str, ...] = ()  # (): all arms
+    claims: tuple[str, ...] = ()  # claims whose arms are run
+    file: Path | None = None  # the file of a recipe that is not in recipes/
+    part: tuple[int, int] = (1, 1)  # (k, n): part k of n of the grid; with several parts no page is made
 
     @property
     def report(self) -> str:
-        """The report of a recipe: of chosen parts one of its own, that leaves the whole one alone."""
+        """The report of a recipe.
+
+        Chosen arms or claims have a separate one, and leave the whole report alone.
+        """
         return CHOSEN if self.arms or self.claims or isinstance(self.seeds, tuple) else "report"
 
     def named(self, recipe: str) -> str:
-        """How a process of ours is told of a recipe: by its name, or its file where it has one of its own."""
+        """Return how our processes name the recipe: by its name, or its file if it is not in recipes/."""
         return str(self.file) if self.file and self.file.stem == recipe else recipe
 
     @property
@@ -68,7 +71,7 @@ class Choice:
 
 
 def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
-    """The run's choices. Raises UserError for any other key, and for a value that is none."""
+    """Return the run's choices. Raises UserError for any other key, and for an invalid value."""
     keys = sorted({*KEYS, *chain.from_iterable(OF_ONE.values())})
     for key in config:
         if key not in keys:
@@ -103,7 +106,7 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
 
 
 def _listed(value: Any) -> list[str]:
-    """The words of `a,b`, or of a list."""
+    """Return the words of `a,b`, or of a list."""
     words = value if isinstance(value, list | tuple) else str(value).split(",")
     return [str(word).strip() for word in words if str(word).strip()]
 
@@ -125,7 +128,7 @@ def _seeds(value: Any) -> int | tuple[int, ...] | None:
 
 
 def _check_seeds(value: int, kind: Any) -> None:
-    """Raise UserError unless a number is one of seeds, or the number of a seed."""
+    """Raise UserError unless a number is a valid number of seeds, or a valid seed."""
     try:
         TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
@@ -133,16 +136,16 @@ def _check_seeds(value: int, kind: Any) -> None:
 
 
 def _part(asked: Any) -> tuple[int, int]:
-    """Which of how many parts, of `2/4`."""
-    found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", str(asked))
-    which, of = map(int, found.groups()) if found else (1, 0)
+    """Return (2, 4) from `2/4`."""
+    match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", str(asked))
+    which, of = map(int, match.groups()) if match else (1, 0)
     if which > of:
         raise UserError(f"--config part: expected such as 2/4, the second of four, got {asked}")
     return which, of
 
 
 def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[list[str], list[int]]:
-    """Arms and seeds of a report of the recipe. Raises UserError for an arm or claim that it lacks."""
+    """Return arms and seeds of a report of the recipe. Raises UserError for an arm or claim that it lacks."""
     arms = _chosen_arms(recipe, scale, chosen.arms, chosen.claims) if report == CHOSEN else ()
     if isinstance(chosen.seeds, tuple) and (dials := sorted(recipe.dial_seeds & {*chosen.seeds})):
         why = f"the dials of {recipe.name} were chosen on seed {dials[0]}, so nothing is judged on it"
@@ -151,7 +154,7 @@ def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[
 
 
 def _chosen_arms(recipe: Recipe, scale: str, arms: Sequence[str], claims: Sequence[str]) -> tuple[str, ...]:
-    """The arms that are named, and those that the claims named compare; none: all."""
+    """Return the arms that are named, and the arms that the named claims compare; all if nothing is named."""
     known(f"--config arms: {recipe.name} at scale {scale}", arms, recipe.arms(scale), "arm")
     stated = {claim.id: claim for claim in recipe.claims(scale)}
     known(f"--config claims: {recipe.name} at scale {scale}", claims, [*stated], "claim")

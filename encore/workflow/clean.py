@@ -9,24 +9,28 @@ from encore.errors import UserError
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_all
 
-NOTE = "recipe.path"  # in the folder of a recipe's checkpoints: where its file lies
+NOTE = "recipe.path"  # file in the folder of a recipe's checkpoints that says where the recipe lies
 
 
 def unused(graph: Graph, folder: Path) -> list[Path]:
-    """The folders recipe/scale/arm/seedN/stage/lineage whose stage has another lineage now, or is no more."""
+    """Return the folders recipe/scale/arm/seedN/stage/lineage whose stage is gone or has another lineage."""
     folders = (path for path in sorted(folder.glob("*/*/*/seed*/*/*")) if path.is_dir())
     return [path for path in folders if not _used(graph, path)]
 
 
 def told(graph: Graph, folder: Path) -> str | None:
-    """One line on what `clean_checkpoints` would remove, but for what belongs to a recipe that lies elsewhere
-    and is not in `graph`; None where that is nothing."""
+    """Return a line on what `clean_checkpoints` would remove; None if nothing.
+
+    It leaves out checkpoints of a recipe that lies elsewhere and is not in `graph`.
+    """
     elsewhere = {path.parent.name for path in folder.glob(f"*/{NOTE}")} - graph.recipes.keys()
     paths = [path for path in unused(graph, folder) if path.relative_to(folder).parts[0] not in elsewhere]
     files = (file for path in paths for file in path.rglob("*"))
     size = sum(file.stat().st_size for file in files if file.is_file()) / 1e9
-    found = f"{len(paths)} folder{'s' if paths[1:] else ''} in {folder}, {size:.2g} GB"
-    return f"no recipe leads to {found}; snakemake --cores clean_checkpoints removes them" if paths else None
+    summary = f"{len(paths)} folder{'s' if paths[1:] else ''} in {folder}, {size:.2g} GB"
+    return (
+        f"no recipe leads to {summary}; snakemake --cores clean_checkpoints removes them" if paths else None
+    )
 
 
 def _used(graph: Graph, path: Path) -> bool:
@@ -35,11 +39,11 @@ def _used(graph: Graph, path: Path) -> bool:
     return graph.knows(node) and graph.lineage(node).startswith(lineage)
 
 
-def remember(own: Path) -> None:
+def remember(file: Path) -> None:
     """Note where a recipe lies that is not in recipes/, so that its checkpoints count as used."""
-    note = Path("checkpoints") / own.stem / NOTE
+    note = Path("checkpoints") / file.stem / NOTE
     note.parent.mkdir(parents=True, exist_ok=True)
-    note.write_text(f"{own.resolve()}\n", encoding="utf-8")
+    note.write_text(f"{file.resolve()}\n", encoding="utf-8")
 
 
 def _remembered(folder: Path) -> list[Path]:
@@ -53,8 +57,8 @@ def main() -> int:
     folder = parser.parse_args().folder
     try:
         recipes = load_all()
-        for own in _remembered(folder):
-            recipes |= load_all(own=own)
+        for file in _remembered(folder):
+            recipes |= load_all(user_file=file)
         paths = unused(Graph(recipes), folder)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -7,7 +7,7 @@ from encore.workflow import after_job, warm
 
 
 def _literal(command: str) -> str:
-    """Return a command in which Snakemake has no places to fill in."""
+    """Return a command in which Snakemake has no placeholders to fill in."""
     return command.replace("{", "{{").replace("}", "}}")
 
 
@@ -19,7 +19,7 @@ EVALUATED = f"{NAME}/{{wildcards.checkpoint}}"
 # the last command of a job; see encore/workflow/after_job.py
 AFTER_JOB = _literal(f"python -I -S {shlex.quote(after_job.__file__)}")
 NOTE = f"&& {AFTER_JOB} made"
-# of a job that was killed the shell would tell with the whole command; what ended it is told in its log
+# the shell would report a killed job with the whole command; the job's log says what killed it
 TOLD = f"2> /dev/null || {AFTER_JOB} ended $? {{log}}"
 TRAIN = (
     "{{ OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
@@ -55,7 +55,7 @@ BENCHMARKS = (
     " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}) 2> {log}"
 )
 FAULTS = "(python tests/faults/table.py && python tests/faults/kills.py 200) 2> {log}"
-# status 1 says that a job does not fit, which the table says as well
+# status 1 says that a job does not fit, as the table does
 PLAN = "python -m encore.forecast plan {params.asked} 2> {log} || test $? = 1"
 PREFLIGHT = "python -m encore.forecast preflight {params.options} 2> {log}"
 GALLERY = (

@@ -1,4 +1,4 @@
-"""What the workflow writes to the console when it begins and when it ends."""
+"""The messages of the workflow to the console when it begins and when it ends."""
 
 import atexit
 import json
@@ -14,30 +14,31 @@ from typing import Any
 from encore.recipe.graph import Node
 
 
-def say_planned(nodes: Iterable[Node], own: Path | None = None, wait: bool = False) -> None:
-    """Have a process beside the jobs say what those to come will take: torch's import is slow.
+def say_planned(nodes: Iterable[Node], user_file: Path | None = None, wait: bool = False) -> None:
+    """Have a process beside the jobs say what the coming jobs will take: torch's import is slow.
 
-    `own`: the file of a recipe that is not in recipes/. `wait`: at the end, as a dry run ends before it.
+    `own` is the file of a recipe that is not in recipes/. With `wait` it waits for the process, because a dry
+    run would end before it.
     """
     left = [astuple(node) for node in nodes if not Path(node.sentinel).exists()]
     if left:
         with TemporaryFile("w+") as file:  # a pipe would be full before the planner reads
             json.dump(left, file)
             file.seek(0)
-            command = [sys.executable, "-m", "encore.forecast.left", *([str(own)] if own else [])]
+            command = [sys.executable, "-m", "encore.forecast.left", *([str(user_file)] if user_file else [])]
             beside = subprocess.Popen(command, stdin=file)
         if wait:
             atexit.register(beside.wait)
 
 
 def show_made(jobs: Iterable[Any]) -> None:
-    """The pages among the files that these jobs of Snakemake have made."""
+    """Show the pages among the files that these jobs of Snakemake have made."""
     files = {str(file) for job in jobs for file in job.output}
     _show(sorted(Path(file) for file in files if file.endswith(".html")))
 
 
 def _show(pages: Iterable[Path]) -> None:
-    """The summary and the path of each report that is there, on stdout."""
+    """Print the summary and the path of each report that exists to stdout."""
     for page in pages:
         summary = page.with_suffix("") / "summary.txt"
         if page.exists() and summary.exists():
@@ -49,7 +50,7 @@ def show_failure() -> None:
 
 
 class ShowUnchanged(logging.Filter):
-    """Shows these pages when Snakemake logs that nothing is to be done: it then calls no `onsuccess`."""
+    """A filter that shows these pages when Snakemake has nothing to do, and so does not call `onsuccess`."""
 
     def __init__(self, pages: list[Path]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the Snakefile's rules ask of a job's wildcards `w`: recipe, scale, arm, seed, stage or checkpoint."""
+"""Answers for the Snakefile's rules about a job's wildcards `w`: recipe, scale, arm, seed, stage."""
 
 import json
 import shlex
@@ -24,42 +24,51 @@ from encore.workflow.targets import at_scale
 class Jobs:
     graph: Graph
     choice: Choice
-    checkpoints: Any = None  # Snakemake's: of the rule `look`
+    checkpoints: Any = None  # Snakemake's checkpoints of the rule `look`
 
     def nodes(self, requested: Iterable[Report | Node]) -> list[Node]:
         """Return the nodes requested or shown by a requested report, and all they need, upstream first."""
         nodes = []
-        for one in requested:
-            if isinstance(one, Report) and self.choice.part[1] > 1:
-                nodes += self._part(one)
+        for asked in requested:
+            if isinstance(asked, Report) and self.choice.part[1] > 1:
+                nodes += self._part(asked)
             else:
-                nodes += [one] if isinstance(one, Node) else self.grid(one, self._looks(one, planned=False))
+                nodes += [asked] if isinstance(asked, Node) else self.grid(asked, self._looks(asked, False))
         return self.graph.with_upstream(nodes)
 
     def later(self, requested: Iterable[Report | Node]) -> list[Node]:
-        """Return all that looks may yet ask for, and all that is needed for it."""
+        """Return all nodes that looks may yet ask for, and all that they need."""
         nodes = []
-        for one in requested:
-            if isinstance(one, Report) and self.goes_by_looks(one):
-                arms, seeds = self.graph.recipes[one.recipe].selection(one.scale, one.report, LOOKS[-1])
-                nodes += self.graph.grid(one.recipe, one.scale, arms, seeds)
+        for report in requested:
+            if isinstance(report, Report) and self.goes_by_looks(report):
+                arms, seeds = self.graph.recipes[report.recipe].selection(
+                    report.scale, report.report, LOOKS[-1]
+                )
+                nodes += self.graph.grid(report.recipe, report.scale, arms, seeds)
         return self.graph.with_upstream(nodes)
 
     def judgements(self, requested: Iterable[Report | Node]) -> dict[Path, str]:
-        """Return the table of each requested report, and its looks -> the hash of what it is judged from."""
-        reports = [one for one in requested if isinstance(one, Report) and self.choice.part[1] == 1]
-        hashes = {one.table: self._judged(one, self._looks(one, planned=False)) for one in reports}
-        for one in filter(self.goes_by_looks, reports):
-            hashes |= looks.judgements(self.graph, one.recipe, one.scale)
+        """Return the hash of what each requested report's table, and each of its looks, is judged from."""
+        reports = [
+            request for request in requested if isinstance(request, Report) and self.choice.part[1] == 1
+        ]
+        hashes = {
+            request.table: self._judged(request, self._looks(request, planned=False)) for request in reports
+        }
+        for request in filter(self.goes_by_looks, reports):
+            hashes |= looks.judgements(self.graph, request.recipe, request.scale)
         return hashes
 
     def goes_by_looks(self, report: Report) -> bool:
-        """Whether looks say how many seeds an arm has: for the quickstart its few arms decide too little."""
+        """Return whether looks decide the number of seeds.
+
+        A quickstart's few arms decide too little for that.
+        """
         told = self.choice.auto and report.report == "report"
         return told and bool(self.graph.recipes[report.recipe].claims(report.scale))
 
     def grid(self, report: Report, taken: Sequence[Look] = ()) -> list[Node]:
-        """Return the nodes that a report shows, and all they need; by looks, what is known after `taken`."""
+        """Return the nodes that a report shows, as far as known after `taken`, and all they need."""
         if self.goes_by_looks(report):
             return looks.nodes(self.graph, report.recipe, report.scale, taken)
         return self.graph.grid(report.recipe, report.scale, *self.selection(report))
@@ -69,10 +78,11 @@ class Jobs:
         return selection(self.graph.recipes[report.recipe], report.scale, report.report, self.choice)
 
     def _part(self, report: Report) -> list[Node]:
-        """Return the nodes of a report's grid that are this part's, and all they need.
+        """Return the nodes of a report's grid that are in this part, and all they need.
 
-        A part has neighbouring seeds, each with all arms as far as it goes: what arms share, such as the
-        model they start from, few parts make twice. It is the same on each machine, and so is its lineage.
+        A part has neighbouring seeds, each with all arms as far as possible: so few parts make twice what
+        arms share, such as the model they start from. A part is the same on each machine, and so is its
+        lineage.
         """
         which, of = self.choice.part
         recipe = self.graph.recipes[report.recipe]
@@ -84,9 +94,10 @@ class Jobs:
         return self.graph.ragged(report.recipe, report.scale, seeds_of)
 
     def _looks(self, report: Report, planned: bool) -> list[Look]:
-        """Return the looks of a report, none of one of fixed seeds.
+        """Return the looks of a report; [] if its seeds are fixed.
 
-        `planned`: as Snakemake has taken them (see looks.ask); else those on disk that hold, before it plans.
+        `planned`: the looks that Snakemake has taken (see looks.ask); else the valid looks on disk, before it
+        plans.
         """
         if not self.goes_by_looks(report):
             return []
@@ -100,19 +111,22 @@ class Jobs:
             return looks.judged(self.graph, report.recipe, report.scale, taken)
         return validity.judged(self.graph, report.recipe, self.grid(report))
 
-    # of rules without a job of their own
+    # rules without a job of their own
 
     def page(self, recipe: str) -> Path:
         """Return the page of a recipe that this run makes."""
         return Report(recipe, self.choice.scale, self.choice.report).page
 
     def first_page(self, quickstart: str) -> Path:
-        """Return what is made where no target is named: a quickstart, or what is chosen of the recipe."""
+        """Return what is made if no target is named: a quickstart, or what is chosen of the recipe."""
         report = CHOSEN if self.choice.report == CHOSEN else "quickstart"
         return Report(self.choice.recipe or quickstart, self.choice.scale, report).page
 
     def targets(self) -> dict[str, Any]:
-        """Return rule -> what it asks for: each recipe, and `everything`. Of a part of the grid: no page."""
+        """Return rule -> what it asks for: each recipe, and `everything`.
+
+        A part of the grid asks for no page.
+        """
         recipes, scale = self.graph.recipes, self.choice.scale
         asked = {recipe: [recipe] for recipe in recipes} | {"everything": at_scale(recipes, scale)}
         if self.choice.part[1] == 1:
@@ -123,7 +137,7 @@ class Jobs:
 
         return {target: partial(of_part, names) for target, names in asked.items()}
 
-    # of the rules train and evaluate
+    # the rules train and evaluate
 
     def upstream(self, w: Any) -> dict[str, str | list[str]]:
         """Return role -> sentinel; and "stale", the marker of a result that no longer holds."""
@@ -132,7 +146,7 @@ class Jobs:
         return {**sources, "stale": marks.markers(node.sentinel)}
 
     def config(self, w: Any) -> str:
-        """Return one sorted JSON, for Snakemake compares the params of a job as a set."""
+        """Return the config as sorted JSON text, because Snakemake compares the params of a job as a set."""
         node = _node(w)
         config = self.graph.config(node)
         return json.dumps(config | ({"seed": node.seed} if node.kind == "eval" else {}), sort_keys=True)
@@ -144,7 +158,7 @@ class Jobs:
         return source.sentinel if source else "hub:" + json.dumps(leaf and leaf.model_dump(), sort_keys=True)
 
     def judges(self, w: Any) -> str:
-        """Return the step that an evaluation measures within a stage, and the stages it scores by."""
+        """Return the step within a stage that an evaluation measures, and the stages it scores by."""
         node = _node(w)
         step, inputs = self.graph.measured(node)[1], self.graph.inputs(node)
         scored_by = _options({role: source for role, source in inputs.items() if role != "model"})
@@ -161,7 +175,7 @@ class Jobs:
             "config": self.config,
             "inputs": lambda w: _options(self.graph.inputs(_node(w))),
             **self._made_from(),
-            # Resumable state is no output: Snakemake deletes outputs before a job.
+            # resumable state is not an output, because Snakemake deletes outputs before a job
             "checkpoints": lambda w: _state(self.graph, _node(w)),
             "threads": self.threads,
         }
@@ -171,7 +185,7 @@ class Jobs:
         return {
             "config": self.config,
             "model": self.model,
-            # A function of `input` is not compared with that of the last run; the lineage says the same.
+            # a function of `input` is not compared with that of the last run; the lineage says the same
             "judges": lambda w, input: self.judges(w),
             **self._made_from(),
         }
@@ -184,13 +198,13 @@ class Jobs:
         }
 
     def resources(self) -> dict[str, Callable[..., int | str | None]]:
-        """Return what a job of training or evaluation is run on."""
+        """Return the resources of a job of training or evaluation."""
         return resources.of_job(self.graph, _node) | {"track": lambda w: self.choice.track}
 
-    # of the rule preflight
+    # the rule preflight
 
     def resources_of_preflight(self) -> dict[str, Callable[[Any], int | str | None]]:
-        """Return what the command that tries the run is run on: the most that one of its jobs asks for."""
+        """Return the resources of the command that tries the run: the most that one of its jobs asks for."""
 
         def nodes() -> list[Node]:
             choice = self.choice
@@ -199,12 +213,12 @@ class Jobs:
 
         return resources.of_all(self.graph, nodes)
 
-    # of the rule look
+    # the rule look
 
     def looked_at(self, w: Any) -> list[str]:
-        """Return sentinels of all that a look judges, the looks before it, and the marker of a stale one.
+        """Return sentinels of all that a look judges, the looks before it, and the marker of a stale look.
 
-        Of a look that is not there the report's marker: where the report is there, made from fixed seeds or
+        If the look is not there, the marker is the report's: if the report exists, made from fixed seeds or
         from another look, Snakemake would not miss the look.
         """
         taken, file = looks.ask(self.checkpoints, w.recipe, w.scale, int(w.look)), _look(w)
@@ -221,10 +235,10 @@ class Jobs:
 
         return {"of": self.named, "judged": judged, "record": lambda w: str(digests.record(_look(w)))}
 
-    # of the rule report
+    # the rule report
 
     def members(self, w: Any) -> list[str]:
-        """Return sentinels of all that a report shows, its looks, and the markers of a stale one."""
+        """Return sentinels of all that a report shows, its looks, and the markers of stale results."""
         report = _report(w)
         taken = self._looks(report, planned=True)
         markers = [*marks.markers(report.table), *marks.markers(report.page)]
@@ -240,14 +254,14 @@ class Jobs:
         }
 
     def named(self, w: Any) -> str:
-        """Return the options that name the recipe and, of a report of chosen arms, the arms."""
+        """Return the options that name the recipe and, for a report of chosen arms, the arms."""
         recipe = f"--recipe {shlex.quote(self.choice.named(w.recipe))}"
         if "report" not in w.keys() or w.report != CHOSEN:  # noqa: SIM118
             return recipe
         return f"{recipe} --arms {','.join(self.selection(_report(w))[0])}"
 
     def seeds(self, w: Any) -> int | str:
-        """Return the seeds of a report: how many, which, or that looks say it."""
+        """Return the seeds of a report: their number, a list, or that looks decide."""
         if self.goes_by_looks(_report(w)):
             return AUTO
         seeds = self.selection(_report(w))[1]
@@ -256,7 +270,7 @@ class Jobs:
 
 def _node(w: Any) -> Node:
     """Return the node of a job's wildcards."""
-    if isinstance(w, Node):  # of a rule without wildcards
+    if isinstance(w, Node):  # a rule without wildcards
         return w
     kind, name = ("stage", w.stage) if "stage" in w.keys() else ("eval", w.checkpoint)  # noqa: SIM118
     return Node(w.recipe, w.scale, w.arm, int(w.seed), name, kind)

@@ -1,4 +1,4 @@
-"""`--config seeds=auto`: what is run follows from the looks that were taken (encore.recipe.looks)."""
+"""The choice `--config seeds=auto`: the looks that were taken decide what is run (encore.recipe.looks)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,7 +11,7 @@ from encore.recipe.looks import LOOKS, Look, following, path, read, seeds_of
 
 
 def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[Node]:
-    """What the look after those taken judges, upstream first; after the last, what the report shows."""
+    """Return the nodes that the look after `taken` judges, upstream first; after the last, the report's."""
     known = graph.recipes[recipe]
     counts = seeds_of(known.arms(scale), taken)
     seeds = {arm: known.selection(scale, "report", count)[1] for arm, count in counts.items()}
@@ -19,28 +19,28 @@ def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[
 
 
 def judged(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> str:
-    """The hash of what the look after those taken, or after the last the report, is judged from."""
+    """Return the hash of what the look after `taken` is judged from, or after the last look, the report."""
     return validity.judged(
         graph, recipe, nodes(graph, recipe, scale, taken), [asdict(look) for look in taken]
     )
 
 
 def holding(graph: Graph, recipe: str, scale: str) -> list[Look]:
-    """The looks on disk that hold: each is of the recipe as it is, and so are those before it."""
+    """Return the valid looks on disk: each fits the recipe as it is, and so do the looks before it."""
     taken: list[Look] = []
     while look := following(taken):
         file = path(recipe, scale, look)
         holds = validity.of_result(file, judged(graph, recipe, scale, taken)) is None
-        if not holds or not (found := read(file)):
+        if not holds or not (valid_look := read(file)):
             break
-        taken.append(found)
+        taken.append(valid_look)
     return taken
 
 
 def judgements(graph: Graph, recipe: str, scale: str) -> dict[Path, str]:
-    """File of each look that holds or may yet be taken -> the hash of what it is judged from.
+    """Return file -> hash of what it is judged from, for each look that holds or may yet be taken.
 
-    Of a look after one that does not hold nothing is known: its hash is empty, like no record.
+    For a look after one that does not hold nothing is known: its hash is empty, as without a record.
     """
     taken = holding(graph, recipe, scale)
     hashes = [judged(graph, recipe, scale, taken[:i]) for i in range(len(taken))]
@@ -50,15 +50,15 @@ def judgements(graph: Graph, recipe: str, scale: str) -> dict[Path, str]:
 
 
 def ask(checkpoints: Any, recipe: str, scale: str, before: int | None = None) -> list[Look]:
-    """The looks before that of `before` seeds, or all of them, from Snakemake's `checkpoints`.
+    """Return the looks before the one of `before` seeds, or all, from Snakemake's `checkpoints`.
 
-    Raises Snakemake's IncompleteCheckpointException for the first that is yet to be taken, by which Snakemake
+    Raises Snakemake's IncompleteCheckpointException for the first look that is not yet taken; Snakemake then
     takes it and asks again.
     """
     taken: list[Look] = []
     while (look := following(taken)) and look != before:
         job = checkpoints.look.get(recipe=recipe, scale=scale, look=str(look))
-        found = read(Path(job.output[0]))
-        assert found, f"{job.output[0]}: not the file of a look"
-        taken.append(found)
+        judged_look = read(Path(job.output[0]))
+        assert judged_look, f"{job.output[0]}: not the file of a look"
+        taken.append(judged_look)
     return taken

@@ -1,7 +1,7 @@
-"""Results that no longer hold are marked when the workflow starts, so that they alone are made again.
+"""Marks on results that no longer hold, made when the workflow starts, so that they alone are made again.
 
 Snakemake repeats whatever follows a job that it repeats. But a stage repeated with the same lineage gives the
-same weights, so `waits_for` leaves the edge from such a stage to a node that is up to date out of the graph.
+same weights, so `waits_for` leaves out of the graph the edge from such a stage to a node that is up to date.
 If the weights differ after all, as they may on a GPU, the recorded digests show it at the next start.
 """
 
@@ -17,7 +17,10 @@ from encore.workflow.outputs import EVAL_FILES, STAGE_FILES
 
 
 def marker(result: str | Path) -> Path:
-    """Return the path of the file that says why a result no longer holds, an input of its rule if there."""
+    """Return the path of the file that says why a result no longer holds.
+
+    Its rule has it as input if it exists.
+    """
     return Path(result).with_suffix(".stale")
 
 
@@ -28,7 +31,7 @@ def markers(result: str | Path) -> list[str]:
 
 
 def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
-    """Return role -> the nodes that must be there before `node` is made; none that is only repeated."""
+    """Return role -> the nodes that must exist before `node` is made, without those only repeated."""
     sources = graph.inputs(node)
     path = Path(node.sentinel)
     if not path.exists() or marker(path).exists() or validity.unlike(path, graph.lineage(node)):
@@ -37,7 +40,7 @@ def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
 
 
 def _is_repeated(graph: Graph, node: Node) -> bool:
-    """Whether the node is to be made once more, from what it was made from before."""
+    """Return whether the node is to be made again from the same things as before."""
     path = Path(node.sentinel)
     unchanged = validity.unlike(path, graph.lineage(node)) is None
     return (not path.exists() or marker(path).exists()) and unchanged
@@ -73,7 +76,7 @@ def mark(
         if reason is None:
             marker(path).unlink(missing_ok=True)
         else:
-            # Snakemake compares small inputs by content, so each marker is unlike those before it.
+            # Snakemake compares small inputs by content, so each marker differs from those before it
             marker(path).write_text(f"{reason}\n{time_ns()}\n", encoding="utf-8")
     silent = {Path(node.sentinel) for node in later} - {Path(node.sentinel) for node in nodes}
     told = {path: reason for path, reason in reasons.items() if reason and path not in silent}
@@ -86,7 +89,7 @@ def _of_page(page: Path, table: Path, digest: validity.Digest) -> str | None:
 
 
 def _displaced(result: Path, made: Iterable[Path] = ()) -> str | None:
-    """Move folders aside that stand in the place of a result's files; return that there were such."""
+    """Move folders aside that have the place of a result's files; return why, or None if there are none."""
     try:
         listed = digests.listed(result) or {}
     except ValueError:

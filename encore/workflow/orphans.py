@@ -1,7 +1,7 @@
 """Jobs of an earlier run of this folder that are still in Slurm: ended when the workflow starts again.
 
 A head process that is killed leaves its jobs in the queue, and the next one would submit each once more
-beside them. A stage that is told to end saves its state (encore.learning.fit), and goes on from there.
+beside them. A stage that is asked to end saves its state (encore.learning.fit), and resumes from it.
 """
 
 import os
@@ -13,14 +13,14 @@ from pathlib import Path
 
 from encore.errors import UserError
 
-COMMENT = "rule_"  # begins the comment that Snakemake's executor gives each of its jobs
+COMMENT = "rule_"  # beginning of the comment that Snakemake's executor gives each of its jobs
 PATIENCE = 600.0  # seconds that they may take to end
 LOOK = 1.0  # seconds between two looks
 Ask = Callable[[list[str]], str]
 
 
 def _ask(command: list[str]) -> str:
-    """What a command of Slurm says; nothing where there is no Slurm or it does not answer."""
+    """Return what a command of Slurm prints; "" without Slurm, or if it does not answer."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
     except (OSError, subprocess.SubprocessError):
@@ -28,20 +28,20 @@ def _ask(command: list[str]) -> str:
 
 
 def of_folder(folder: Path, ask: Ask = _ask) -> list[str]:
-    """The numbers of this user's jobs of Snakemake that work in `folder`."""
+    """Return the numbers of this user's jobs of Snakemake that work in `folder`."""
     rows = (
         line.split("|", 2) for line in ask(["squeue", "--me", "--noheader", "--format=%i|%Z|%k"]).splitlines()
     )
-    found = [
+    numbers = [
         row[0] for row in rows if len(row) == 3 and Path(row[1]) == folder and row[2].startswith(COMMENT)
     ]
-    return [number for number in found if number != os.environ.get("SLURM_JOB_ID")]
+    return [number for number in numbers if number != os.environ.get("SLURM_JOB_ID")]
 
 
 def end(folder: Path, ask: Ask = _ask, sleep: Callable[[float], None] = time.sleep) -> None:
-    """End them, with a line on stderr. Raises UserError where they do not end.
+    """End the jobs, with a line on stderr. Raises UserError if they do not end.
 
-    To be called by who holds the lock of the folder: no other head process waits for them.
+    The caller must hold the lock of the folder: then no other head process waits for the jobs.
     """
     jobs = of_folder(folder, ask)
     if not jobs:

@@ -8,7 +8,7 @@ from encore.recipe.document import REPORTS
 from encore.recipe.graph import RUN
 from encore.recipe.looks import LOOKS
 
-# A stage and a report have a folder, an evaluation files with this beginning.
+# a stage and a report have a folder, an evaluation has files with this beginning
 STAGE = f"{RUN}/{{stage}}"
 EVAL = f"{RUN}/evals/{{checkpoint}}"
 REPORT = "results/{recipe}/{scale}/{report}"
@@ -36,7 +36,7 @@ WILDCARDS |= {"seed": r"\d+", "report": "|".join(REPORTS), "look": "|".join(map(
 class Report(NamedTuple):
     recipe: str
     scale: str
-    report: str  # of REPORTS
+    report: str  # a name of REPORTS
 
     @property
     def folder(self) -> Path:

@@ -1,4 +1,4 @@
-"""What is done when Snakemake reads the Snakefile, before it plans any job."""
+"""The start of the workflow: what is done when Snakemake reads the Snakefile, before it plans any job."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,16 +25,17 @@ LOCK = Path(".snakemake/encore.lock")
 def start(
     config: Mapping[str, Any], quickstart: str, is_main_process: bool, checkpoints: Any
 ) -> tuple[Jobs, TextIO | None]:
-    """The jobs of all recipes; and, where jobs will run, the lock that keeps other runs out of the folder.
+    """Return the jobs of all recipes.
 
-    The main process also checks the command line and marks the results that no longer hold. A mistake ends
-    the process with one line and exit status 2.
+    And, where jobs will run, the lock that keeps other runs out of the folder. The main process also checks
+    the command line and marks the results that no longer hold. A mistake ends the process with one line and
+    exit status 2.
     """
     try:
-        own = own_file(config)
-        recipes, broken = load_sound(own=own)
-        if own and own.stem in broken:
-            raise broken[own.stem]
+        user_file = own_file(config)
+        recipes, broken = load_sound(user_file=user_file)
+        if user_file and user_file.stem in broken:
+            raise broken[user_file.stem]
         try:
             chosen = choice(recipes, config)
         except UserError as error:  # perhaps the broken recipe is the one that is meant
@@ -73,7 +74,9 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
     if arguments and runs_jobs and requested:
         warm.start()
     if arguments and runs_jobs:
-        logger.addFilter(ShowUnchanged([one.page for one in requested if isinstance(one, Report)]))
+        logger.addFilter(
+            ShowUnchanged([request.page for request in requested if isinstance(request, Report)])
+        )
     return lock
 
 

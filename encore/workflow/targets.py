@@ -1,4 +1,4 @@
-"""What the command line asks of the workflow, checked before any job starts."""
+"""The targets that the command line asks for, checked before any job starts."""
 
 import os
 import re
@@ -18,27 +18,27 @@ from encore.workflow.choice import KEYS, OF_ONE, Choice, selection
 from encore.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES, Report
 from snakemake_logger_plugin_encore import is_snakemake
 
-# Modes of Snakemake that only look: they neither run jobs nor need the folder to themselves.
+# modes of Snakemake that only look: they neither run jobs nor need the folder to themselves
 LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
 
 
 def arguments() -> Namespace | None:
-    """Snakemake's own command line, parsed by Snakemake; None where it runs as a library."""
+    """Return Snakemake's own command line, parsed by Snakemake; None if it runs as a library."""
     if not is_snakemake(sys.argv[0]):
         return None
-    from snakemake.cli import get_argument_parser  # slow, and of no use to the jobs
+    from snakemake.cli import get_argument_parser  # slow to import, and of no use to the jobs
 
     return get_argument_parser().parse_known_args(sys.argv[1:])[0]
 
 
 def runs_jobs(args: Namespace | None) -> bool:
-    """Whether jobs will run; as a library Snakemake does not say, so they may."""
+    """Return whether jobs will run; as a library Snakemake does not say, so they may."""
     return args is None or not any(getattr(args, mode, None) for mode in LOOKING)
 
 
 def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: str) -> list[Report | Node]:
-    """The reports and nodes that the command line asks for; as a library, all reports of the scale.
+    """Return the reports and nodes that the command line asks for; as a library, all reports of the scale.
 
     Raises UserError for a target that is neither a rule nor a file that one of them makes.
     """
@@ -51,11 +51,14 @@ def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: 
     for target in targets:
         if chosen.part[1] > 1 and target not in (*graph.recipes, "everything"):
             raise UserError(f"--config part: goes with a recipe or everything, not with {target}")
-    return [one for target in targets for one in target_of(graph, chosen, str(target), quickstart)]
+    return [request for target in targets for request in target_of(graph, chosen, str(target), quickstart)]
 
 
 def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> list[Report | Node]:
-    """What one target asks for; nothing if it is the benchmark or the clean-up. Raises UserError."""
+    """Return what one target asks for; [] for the benchmark or the clean-up.
+
+    Raises UserError if it is unknown.
+    """
     recipes = graph.recipes
     path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
     parts = path.split("/")
@@ -85,14 +88,14 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
 
 
 def _report(recipe: Recipe, chosen: Choice, report: str) -> Report:
-    """A recipe's report, if it has the scale and what is chosen of it. Raises UserError."""
+    """Return a recipe's report, if it has the scale and the chosen parts. Raises UserError."""
     recipe.require_scale(chosen.scale, "--config scale")
     selection(recipe, chosen.scale, report, chosen)
     return Report(recipe.name, chosen.scale, report)
 
 
 def check_sound(broken: Mapping[str, UserError], args: Namespace | None, quickstart: str) -> None:
-    """Raise the mistake of a recipe that the command line asks for, if one of them has any."""
+    """Raise the mistake of a recipe that the command line asks for, if it has one."""
     for target in (args.targets or ["all"]) if args else ["everything"]:
         parts = (os.path.relpath(target) if "/" in str(target) else str(target)).split("/")
         named = {"all": quickstart, "everything": next(iter(broken), "")}.get(parts[0], parts[0])
@@ -102,12 +105,12 @@ def check_sound(broken: Mapping[str, UserError], args: Namespace | None, quickst
 
 
 def at_scale(recipes: Mapping[str, Recipe], scale: str) -> list[str]:
-    """The recipes that claim something and have the scale: no base model, no sweep of dials."""
+    """Return the recipes that claim something and have the scale: no base model, no sweep of dials."""
     return [name for name, recipe in recipes.items() if scale in recipe.scales and recipe.document.claims]
 
 
 def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
-    """The report or node that makes results/recipe/scale/arm or report/… Raises UserError."""
+    """Return the report or node that makes results/recipe/scale/arm or report/… Raises UserError."""
     target, (_, name, scale, arm) = "/".join(parts), parts[:4]
     if name not in graph.recipes:
         raise UserError(f'{target}: unknown recipe "{name}"{nearest(name, list(graph.recipes))}')
@@ -130,12 +133,12 @@ def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
 
 
 def _named(folder: str, file: str) -> tuple[str, str]:
-    """Name and kind of the node that makes `folder`/`file` in the folder of a run."""
+    """Return name and kind of the node that makes `folder`/`file` in the folder of a run."""
     return (file.split(".")[0], "eval") if folder == "evals" else (folder, "stage")
 
 
 def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
-    """The node, if it is there to be asked for and makes the target. Raises UserError."""
+    """Return the node, if it is there to be asked for and makes the target. Raises UserError."""
     recipe, evaluates = graph.recipes[node.recipe], node.kind == "eval"
     names = (recipe.evaluations if evaluates else recipe.stages)(node.scale, node.arm)
     names = names + (recipe.sensitivity(node.scale, node.arm) if evaluates else [])
@@ -144,7 +147,7 @@ def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
         raise UserError(f'{target}: unknown {what} "{node.name}"{nearest(node.name, names)}')
     _check_file(target, target.rpartition("/")[2], EVAL_FILES if evaluates else STAGE_FILES, node.name)
     _, seeds = recipe.selection(node.scale, "report", LOOKS[-1] if chosen.auto else chosen.seeds)
-    pinned = graph.owner(replace(node, seed=seeds[0]))  # its seed may be none of the run's
+    pinned = graph.owner(replace(node, seed=seeds[0]))  # its seed may not be one of the run's
     if node.seed not in seeds and node != pinned:
         raise UserError(f"{target}: seeds are {seeds[0]} to {seeds[-1]}; ask for more with --config seeds=N")
     owner = graph.owner(node)
@@ -154,7 +157,7 @@ def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
 
 
 def _check_file(target: str, file: str, made: Mapping[str, str], checkpoint: str = "") -> None:
-    """That a rule makes a file of this name."""
+    """Raise UserError unless a rule makes a file of this name."""
     names = [path.rpartition("/")[2].format(checkpoint=checkpoint) for path in made.values()]
     if file not in names:
         raise UserError(f'{target}: no rule makes "{file}"{nearest(file, names)}')

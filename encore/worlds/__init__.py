@@ -57,15 +57,16 @@ WORLDS: dict[str, Any] = {
     "products": Products,
     "sort": Sort,
 }
-NO_DIALS = ("world", "code")  # keys of a task beside the dials; code: the digest of a world of one's own
+NO_DIALS = ("world", "code")  # keys of a task that are not dials; code: the digest of a user's world
 PROBLEMS = 4096  # distinct training problems of a world, unless the recipe sets their number
-TEST_SHARE = 8  # one question in this many
+TEST_SHARE = 8  # one question in this many is a test question
 
 
 def make(task: Mapping[str, Any]) -> World:
-    """The world that a recipe's `task: {world: name, **dials}` describes. Raises UserError for a bad dial.
+    """Return the world that a recipe's `task: {world: name, **dials}` describes.
 
-    `name`: of WORLDS, or `my_module:Class` of one's own. A task of reasoning-gym has its name in place of it.
+    Raises UserError for a bad dial. `name` is a key of WORLDS, or `my_module:Class` of a user. A task of
+    reasoning-gym has its own name instead.
     """
     if LIBRARY in task:
         gym: Any = make_gym(task)
@@ -75,30 +76,30 @@ def make(task: Mapping[str, Any]) -> World:
     if world is None:
         raise UserError(f'world: no world "{name}"{nearest(name, [*WORLDS])}')
     dials = {field.name: field for field in fields(world)}
-    given = {dial: value for dial, value in task.items() if dial not in NO_DIALS}
-    for dial, value in given.items():
+    settings = {dial: value for dial, value in task.items() if dial not in NO_DIALS}
+    for dial, value in settings.items():
         if dial not in dials:
             raise UserError(f'{dial}: world "{name}" has no dial "{dial}"{nearest(dial, [*dials])}')
         default = dials[dial].default
         if not _like(value, default):
             raise UserError(f"{dial}: expected {_describe(default)}, got {value!r}")
-    return world(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+    return world(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()})
 
 
 def _own(name: Any) -> Any:
-    """The class of a world of one's own. Raises UserError unless it has what protocol.World has."""
+    """Return the class of a user's world. Raises UserError unless it has all attributes of protocol.World."""
     world = own_code.load(name)
     if not is_dataclass(world):
         raise UserError(f"world: {name}: expected a dataclass, whose fields are the dials")
-    methods = [one for one in vars(World) if not one.startswith("_")]
-    lacking = [one for one in [*World.__annotations__, *methods] if not hasattr(world, one)]
+    methods = [method for method in vars(World) if not method.startswith("_")]
+    lacking = [method for method in [*World.__annotations__, *methods] if not hasattr(world, method)]
     if lacking:
         raise UserError(f"world: {name} lacks {', '.join(lacking)}; see encore/worlds/protocol.py")
     return world
 
 
 def split_of(question: str) -> str:
-    """The split of a question, by its hash: "test" for one in eight, else "train".
+    """Return the split of a question, by its hash: "test" for one question in eight, else "train".
 
     The language or the rule that a question names, as in `English: 3+5=` or `ten: 3+J=`, does not count: a
     sum is in the same split in both languages and by both rules.
@@ -109,9 +110,9 @@ def split_of(question: str) -> str:
 
 
 def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
-    """`n` problems with distinct questions from a split; the first n of a longer sample with the same seed.
+    """Return `n` problems with distinct questions from a split, the first n of any longer sample of the seed.
 
-    Raises UserError after so many draws without a new question that the world must be nearly exhausted.
+    Raises UserError if many draws bring no new question, so that the world must be nearly exhausted.
     """
     if split not in ("train", "test"):
         raise UserError(f'split: expected "train" or "test", got {split!r}')
@@ -132,10 +133,10 @@ def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
 def corpus(
     world: World, mixture: Mapping[str, Any], n: int, seed: int, template: str
 ) -> list[tuple[str, str]]:
-    """`n` documents, (prompt, completion), on train questions, which may repeat; without an end token.
+    """Return `n` documents, (prompt, completion), on train questions, which may repeat; without an end token.
 
-    A prompt ends with what its problem has begun of the completion. Raises UserError for a kind that begins
-    otherwise.
+    A prompt ends with its problem's prefill, the beginning of a completion. Raises UserError for a kind of
+    document that begins otherwise.
     """
     kinds, weights, dials = mix(world, mixture)
     draws = _draws(world, seed, "train")
@@ -153,10 +154,10 @@ def corpus(
 
 
 def _draws(world: World, seed: int, split: str) -> Iterator[Problem]:
-    """An endless stream of the split's problems. Raises UserError if there seem to be none."""
+    """Yield the split's problems without end. Raises UserError if there seem to be none."""
     rng = random.Random(f"{world.name} {split} {seed}")
     missed = 0
-    while missed < 2000:  # in a row: by chance with probability 1e-116 at most
+    while missed < 2000:  # draws in a row: by chance with probability 1e-116 at most
         problem = world.problem(rng)
         if split_of(problem.question) == split:
             missed = 0
@@ -167,7 +168,7 @@ def _draws(world: World, seed: int, split: str) -> Iterator[Problem]:
 
 
 def _like(value: Any, default: Any) -> bool:
-    """Whether a YAML value fits a dial with this default; an empty tuple takes any list of numbers."""
+    """Return whether a YAML value fits a dial with this default; an empty tuple takes any list of numbers."""
     if isinstance(default, tuple):
         number = int if default and isinstance(default[0], int) else int | float
         fits = isinstance(value, list | tuple) and (not default or len(value) == len(default))

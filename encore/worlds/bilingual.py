@@ -100,7 +100,10 @@ def untagged(
 
 @dataclass(frozen=True)
 class Bilingual:
-    """Dials: the `language` that questions ask for, "english", "spanish" or "either"; those of `chain`."""
+    """Dials: the `language` that questions ask for, "english", "spanish" or "either".
+
+    It has the dials of `chain` too.
+    """
 
     language: str = "either"
     terms: tuple[int, int] = (3, 8)
@@ -135,21 +138,24 @@ class Bilingual:
         return Chain(self.terms, self.digits, self.operators, self.weights)
 
     def problem(self, rng: random.Random) -> Problem:
-        """Both languages have the same sums from the same `rng`: so their held-out sets are pairs."""
+        """Return a problem. From the same `rng` both languages get the same sum, so test sets are pairs."""
         bare = self.sums.problem(rng)
         language = rng.choice(LANGUAGES) if self.language == "either" else self.language
         return Problem(MARKS[language] + bare.question, bare.answer, bare.difficulty)
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the answer is the number as one writes it, alone or after a summary."""
+        """Return whether the answer is the number as one writes it, alone or after a summary."""
         return stated(completion) == problem.answer
 
     def stated(self, completion: str) -> str | None:
-        """The answer for which a completion votes in maj@k."""
+        """Return the answer for which a completion votes in maj@k."""
         return stated(completion)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """As of world `chain`, in either language, in both at once, and in bare digits."""
+        """Return whether steps are right, as in world `chain`.
+
+        They may be in either language, both, or digits.
+        """
         return self.sums.steps(problem, languages.read(completion))
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:

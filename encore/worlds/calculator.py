@@ -1,19 +1,19 @@
-"""A pocket calculator for text that nobody has checked: one operation on two numbers a call.
+"""A pocket calculator for text that nobody has checked: each call is one operation on two numbers.
 
-| call      | result  |
-|-----------|---------|
-| `37*48`   | `1776`  |
-| `7/2`     | `7/2`   |
-| `37*48+5` | none: two operations |
-| `37*`     | none    |
+| call      | result                        |
+|-----------|-------------------------------|
+| `37*48`   | `1776`                        |
+| `7/2`     | `7/2`                         |
+| `37*48+5` | no result: two operations     |
+| `37*`     | no result                     |
 """
 
 from encore.worlds.expressions import work_out
 
-ERROR = "error"  # what a malformed call is answered
+ERROR = "error"  # the answer to a malformed call
 
 
 def calculate(call: str) -> str | None:
-    """The value of one operation on two whole numbers; None for any other text. Never raises."""
+    """Return the value of one operation on two whole numbers; None for any other text. Never raises."""
     work = work_out(call)
     return str(work.value) if work and len(work.numbers) == 2 else None

@@ -38,29 +38,29 @@ from encore.worlds.protocol import Document, Problem, require
 from encore.worlds.steps import ends, matches, take, texts
 from encore.worlds.sums import STEP, Adder, adder, careless, expression, left_to_right, operands_of, slip
 
-SUMMANDS = 3  # of a step, at most, where the working counts: what the kinds of document add at once
-BETWEEN = ",|wait"  # steps
+SUMMANDS = 3  # most summands of a step if the working counts, as many as the kinds of document add at once
+BETWEEN = ",|wait"  # separators of steps
 
 
 def _going_on(problem: Problem, add: Adder) -> Adder:
-    """`add`, after the sums that the problem comes with."""
+    """Return `add`, after the sums that the problem comes with."""
     begun = _begun(problem)
     return lambda operands: begun.pop(0) if begun else add(operands)
 
 
 def _begun(problem: Problem) -> list[int]:
-    """The results of the steps that a problem comes with."""
+    """Return the results of the steps that a problem comes with."""
     return [int(result) for _, result in STEP.findall(problem.begun)]
 
 
 def _idling(problem: Problem, steps: list[str], mean: float, rng: random.Random) -> str:
-    """The steps, each but those that the problem comes with followed by `mean` dots on average."""
-    given = len(_begun(problem))
-    return ",".join(steps[:given] + [step + dots(mean, rng) for step in steps[given:]])
+    """Return the steps, each followed by `mean` dots on average; the steps of the problem have no dots."""
+    count = len(_begun(problem))
+    return ",".join(steps[:count] + [step + dots(mean, rng) for step in steps[count:]])
 
 
 def _tree(terms: tuple[int, ...], add: Adder) -> tuple[list[str], int]:
-    """The steps that add neighbours in pairs until one number is left, and that number."""
+    """Return the steps that add neighbours in pairs until one number is left, and that number."""
     steps = []
     while len(terms) > 1:
         pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
@@ -92,7 +92,7 @@ def chain_error(world: "Chain", problem: Problem, rng: random.Random) -> str:
 
 def truncated(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     n = problem.difficulty
-    kept = rng.randint(min(2, n - 1), n - 1)  # terms; at least one is left out
+    kept = rng.randint(min(2, n - 1), n - 1)  # number of terms kept; at least one is left out
     steps, total = left_to_right(operands_of(problem.question)[:kept], careless(error, rng))
     return tagged(",".join(steps), str(total))
 
@@ -142,9 +142,9 @@ def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
 
 
 def unrepaired(problem: Problem, completion: str) -> float:
-    """1 where a step before the last is wrong and not written again, right, after `wait`.
+    """Return 1 if a step before the last is wrong and not written again, right, after `wait`; else 0.
 
-    What follows then goes on from a visible slip, to a wrong answer.
+    The steps after it then go on from a visible slip, to a wrong answer.
     """
     text = scratchpad(completion).replace(".", "").replace("wait", ",wait")
     parts = [part for part in text.split(",") if part not in ("", "wait")]
@@ -160,9 +160,9 @@ def unrepaired(problem: Problem, completion: str) -> float:
 
 
 def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]:
-    """`Chain.steps` of the scratchpad, and the numbers that are left after them."""
+    """Return `Chain.steps` of the scratchpad, and the numbers that are left after them."""
     left = [*operands_of(problem.question)]  # never grows: a step consumes at least what it adds
-    before: dict[tuple[int, ...], list[int]] = {}  # operands -> what was left when they were last added
+    before: dict[tuple[int, ...], list[int]] = {}  # operands -> the numbers left when they were last added
     verdicts = []
     for match in matches(STEP, texts(completion, BETWEEN)):
         if match is None:
@@ -181,9 +181,9 @@ def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]
 
 
 def _leads(problem: Problem, completion: str) -> bool:
-    """Whether steps of at most SUMMANDS numbers lead from the terms to the answer, with no slip on the way.
+    """Return whether steps of at most SUMMANDS numbers lead from the terms to the answer, without a slip.
 
-    A slip that is repaired is none. A sum of all terms in one step would be a guess.
+    A repaired slip does not count as a slip. A sum of all terms in one step would be a guess.
     """
     added = (operands_of(step[1]) for step in STEP.finditer(scratchpad(completion)))
     if any(len(operands) > SUMMANDS for operands in added) or unrepaired(problem, completion):
@@ -193,10 +193,13 @@ def _leads(problem: Problem, completion: str) -> bool:
 
 @dataclass(frozen=True)
 class Chain:
-    """Dials: `terms` [fewest, most]; the most `digits` of an operand; `operators` "+" or "+-"; `weights`, how
-    often each number of terms is drawn, fewest first (uniform by default); `slipped`, the share of problems
-    that come with a wrong first step; `worked`, whether an answer counts only where right steps lead to it,
-    so that no guess is right."""
+    """Dials of sums.
+
+    `terms` is [fewest, most]; `digits` the most digits of an operand; `operators` "+" or "+-"; `weights` how
+    often each number of terms is drawn, fewest first (uniform by default); `slipped` the share of problems
+    that come with a wrong first step; `worked` whether an answer counts only if right steps lead to it, so
+    that no guess is right.
+    """
 
     terms: tuple[int, int] = (3, 8)
     digits: int = 1
@@ -242,7 +245,7 @@ class Chain:
         require(0 <= self.slipped <= 1, f"slipped: expected a number from 0 to 1, got {self.slipped}")
 
     def draw(self, count: int, rng: random.Random) -> tuple[int, ...]:
-        """`count` signed terms; the first is not negative, and no term is written `-0`."""
+        """Return `count` signed terms; the first is not negative, and no term is written `-0`."""
         top = 10**self.digits
         signs = ["+", *rng.choices(self.operators, k=count - 1)]
         return tuple(int(rng.random() * top) if s == "+" else -rng.randrange(1, top) for s in signs)
@@ -252,23 +255,23 @@ class Chain:
         count = rng.choices(counts, weights=self.weights or None)[0]
         terms = self.draw(count, rng)
         problem = Problem(expression(terms) + "=", str(sum(terms)), count)
-        if self.slipped and rng.random() < self.slipped:  # unasked, draws stay as they were without the dial
+        if self.slipped and rng.random() < self.slipped:  # without the dial nothing is drawn
             (first,), _ = left_to_right(terms[:2], adder(repeat(True), rng))
             return replace(problem, begun=f"<think>{first},")
         return problem
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the answer is the number as one writes it: `015`, `+15` and other scripts are wrong.
+        """Return whether the answer is the number as usually written; `015` or other scripts are wrong.
 
         With the dial `worked` its steps must lead to it too.
         """
         return answer(completion) == problem.answer and (not self.worked or _leads(problem, completion))
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """A step is right if its sum is and its operands are terms or results not used yet, in any order.
+        """Return whether each step is right: its sum is, and its operands are unused terms or results.
 
-        A wrong result counts as a result, so an error that is carried forward is one wrong step. A step
-        written again restores what was left when it was last written, so that `wait` can repair it.
+        A wrong result counts as a result, so an error that is carried forward is one wrong step. If a step is
+        written again, the numbers left are as before it was first written, so that `wait` can repair it.
         """
         return _followed(problem, completion)[0]
 

@@ -38,15 +38,15 @@ from encore.worlds.habits import HABITS, STEP
 from encore.worlds.protocol import Document, Problem, require
 from encore.worlds.steps import ends, matches, take
 
-CHECK = r"(?::[0-9]{1,9})?"  # the target again, behind a result that is held against it
+CHECK = r"(?::[0-9]{1,9})?"  # the target again, behind a result that is compared with it
 UNDONE = {"+": "-", "-": "+", "*": "/"}
-LARGEST_RESULT = 999  # of a step in a document
+LARGEST_RESULT = 999  # largest result of a step in a document
 
 
 def attempt(numbers: Sequence[int], rng: random.Random, operators: str = "+-*") -> Work:
-    """A random expression that uses each number once, without negative or very large results on the way.
+    """Return a random expression that uses each number once, without negative or very large results.
 
-    Of `+-` alone it is written without brackets, its steps from left to right.
+    With the operators `+-` it is written without brackets, its steps from left to right.
     """
     parts = [Work(str(number), number, (number,)) for number in numbers]
     if operators == "+-":  # brackets would reach no other values
@@ -66,13 +66,13 @@ def attempt(numbers: Sequence[int], rng: random.Random, operators: str = "+-*") 
 
 
 def _given(problem: Problem) -> tuple[tuple[int, ...], int]:
-    """The numbers and the target of `3,5,7:56`."""
+    """Return the numbers and the target of `3,5,7:56`."""
     numbers, _, target = problem.question.partition(":")
     return tuple(int(number) for number in numbers.split(",")), int(target)
 
 
 def _miss(world: "Countdown", problem: Problem, rng: random.Random) -> Work:
-    """A try that misses the target. There is one: sums and differences of positive numbers differ."""
+    """Return a try that misses the target. It exists: sums and differences of positive numbers differ."""
     numbers, target = _given(problem)
     while (work := attempt(numbers, rng, world.operators)).value == target:
         pass
@@ -87,14 +87,14 @@ def solution(problem: Problem) -> Work:
 
 
 def _ending(world: "Countdown", problem: Problem, rng: random.Random, right: float) -> Work:
-    """The solution with the given probability, else a miss."""
+    """Return the solution with the given probability, else a miss."""
     return solution(problem) if rng.random() < right else _miss(world, problem, rng)
 
 
 def _tries(
     world: "Countdown", problem: Problem, rng: random.Random, tries: float, right: float
 ) -> list[Work]:
-    """`tries` misses on average, then the last try."""
+    """Return `tries` misses on average, then the last try."""
     return [*(_miss(world, problem, rng) for _ in dots(tries, rng)), _ending(world, problem, rng, right)]
 
 
@@ -130,9 +130,9 @@ def checked(
 
 
 def backward(world: "Countdown", problem: Problem, rng: random.Random, *, right: float = 1.0) -> str:
-    """The last step undone first, from the target; then those that lead to what is left.
+    """Return a document that undoes the last step first, from the target; then come the steps before it.
 
-    Where the last step takes two results, as in `(1+2)*(3+4)`, nothing is undone.
+    If the last step takes two results, as in `(1+2)*(3+4)`, nothing is undone.
     """
     steps = solution(problem).steps
     left, made = [str(number) for number in _given(problem)[0]], list[str]()
@@ -150,7 +150,7 @@ def backward(world: "Countdown", problem: Problem, rng: random.Random, *, right:
 
 
 def _parts(step: str) -> list[str]:
-    """x, sign, y and the result of a step that a document has."""
+    """Return x, sign, y and the result of a document's step."""
     return re.findall("[0-9]+|[+*-]", step)
 
 
@@ -171,8 +171,9 @@ def filler(
 
 @dataclass(frozen=True)
 class Countdown:
-    """Dials: `numbers` [fewest, most] given; `largest` of them; `target` [lowest, highest]; `operators` of
-    questions and documents, "+-*" or "+-".
+    """Dials: `numbers` [fewest, most] in a question, and their `largest`.
+
+    `target` [lowest, highest]; `operators`. The operators of questions and documents are "+-*" or "+-".
     """
 
     numbers: tuple[int, int] = (3, 4)
@@ -201,7 +202,7 @@ class Countdown:
         require(self.operators in ("+-", "+-*"), f'operators: expected "+-" or "+-*", got "{self.operators}"')
 
     def problem(self, rng: random.Random) -> Problem:
-        """Raises UserError if 10,000 random expressions all miss the range of targets."""
+        """Return a problem. Raises UserError if 10,000 random expressions all miss the range of targets."""
         count = rng.randint(*self.numbers)
         for _ in range(10_000):
             work = attempt([rng.randint(1, self.largest) for _ in range(count)], rng, self.operators)
@@ -211,12 +212,12 @@ class Countdown:
         raise UserError(f"target: {count} numbers up to {self.largest} (almost) never make {[*self.target]}")
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the answer is an expression that has the target's value and each given number once."""
+        """Return whether the answer is an expression with the target's value that has each number once."""
         numbers, target = _given(problem)
         return makes(work_out(answer(completion) or ""), numbers, target)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """A step is right if its arithmetic is right and its operands are numbers or results not used yet.
+        """Return whether each step is right: its result is, and its operands are unused numbers or results.
 
         A step may also begin at the target. `no` starts a new try, with all the numbers.
         """

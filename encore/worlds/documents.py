@@ -1,4 +1,4 @@
-"""Writing documents: their tags and filler, and the mixture of kinds that makes up a corpus."""
+"""Documents: their tags and filler, and the mixture of kinds that makes up a corpus."""
 
 import inspect
 import random
@@ -9,7 +9,7 @@ from typing import Any
 from encore.errors import UserError, nearest
 from encore.worlds.protocol import World
 
-# values of a dial; the others are mean numbers of tokens or tries
+# dials whose value is a share; the other dials are mean numbers of tokens or tries
 SHARES = ("error", "right", "switch", "other", "repeat", "drop", "lost", "misread")
 LARGEST = {"weight": inf, **dict.fromkeys(SHARES, 1.0)}
 
@@ -19,7 +19,7 @@ def tagged(scratch: str, answer: str) -> str:
 
 
 def geometric(mean: float, rng: random.Random) -> int:
-    """A number from the geometric distribution (0, 1, …) with the given mean."""
+    """Return a number from the geometric distribution (0, 1, …) with the given mean."""
     count = 0
     while rng.random() < mean / (1 + mean):
         count += 1
@@ -27,12 +27,12 @@ def geometric(mean: float, rng: random.Random) -> int:
 
 
 def dots(mean: float, rng: random.Random) -> str:
-    """A geometric number of filler tokens with the given mean."""
+    """Return a geometric number of filler tokens with the given mean."""
     return "." * geometric(mean, rng)
 
 
 def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float], list[dict[str, float]]]:
-    """Check `{kind: weight}` or `{kind: {weight: w, dial: value}}`; its kinds, weights and dials."""
+    """Check `{kind: weight}` or `{kind: {weight: w, dial: value}}`; return its kinds, weights, dials."""
     parsed = []
     for kind, item in mixture.items():
         where = f"mixture.{kind}"

@@ -1,4 +1,4 @@
-"""Arithmetic written as text: `+ - * /`, brackets and whole numbers, worked out exactly."""
+"""Arithmetic written as text, `+ - * /`, brackets and whole numbers, evaluated exactly."""
 
 import ast
 import re
@@ -19,14 +19,14 @@ class Work:
     """An evaluated expression: its value, the numbers in it and the steps that lead to the value."""
 
     expression: str
-    value: Any  # an int, or a Fraction where it is no whole number
+    value: Any  # an int, or a Fraction if it is not whole
     numbers: tuple[int, ...]
     steps: tuple[str, ...] = ()
-    sign: str = ""  # the operator done last; none in a number
+    sign: str = ""  # the last operator; "" for a number
 
 
 def combine(x: Work, sign: str, y: Work) -> Work:
-    """`x sign y`, in brackets where it needs them. Raises ZeroDivisionError."""
+    """Return `x sign y`, in brackets where it needs them. Raises ZeroDivisionError."""
     value = OPERATORS[sign](x.value, y.value)
     if isinstance(value, Fraction) and value.denominator == 1:
         value = value.numerator
@@ -38,7 +38,7 @@ def combine(x: Work, sign: str, y: Work) -> Work:
 
 
 def work_out(expression: str) -> Work | None:
-    """Evaluate an expression; None for another text, a division by zero, or over 100 characters."""
+    """Evaluate an expression; None for other text, a division by zero, or over 100 characters."""
     if not EXPRESSION.fullmatch(expression):
         return None
     try:
@@ -56,14 +56,14 @@ def _work(node: ast.expr) -> Work:
 
 
 def makes(work: Work | None, numbers: Sequence[int], target: int) -> bool:
-    """Whether an expression has the target's value and each of the numbers once."""
+    """Return whether an expression has the target's value and each of the numbers once."""
     return work is not None and work.value == target and sorted(work.numbers) == sorted(numbers)
 
 
 def reach(numbers: Sequence[int], target: int) -> Work | None:
-    """An expression of all these numbers that has this value; None where there is none.
+    """Return an expression of all these numbers that has this value; None if there is none.
 
-    Tries every expression: for four numbers a few milliseconds, for six minutes.
+    It tries every expression, which takes a few milliseconds for four numbers, and minutes for six.
     """
     return _reach([Work(str(number), number, (number,)) for number in numbers], target)
 
@@ -80,7 +80,7 @@ def _reach(parts: list[Work], target: int) -> Work | None:
                 if (sign in ("+", "*") and i > j) or (sign == "/" and not y.value):
                     continue
                 if not rest and operator(x.value, y.value) != target:
-                    continue  # before its text is made: most of the time goes here
-                if found := _reach([*rest, combine(x, sign, y)], target):
-                    return found
+                    continue  # before its text is made, which takes most of the time
+                if work := _reach([*rest, combine(x, sign, y)], target):
+                    return work
     return None

@@ -113,8 +113,11 @@ def other_rule(problem: Problem, completion: str) -> float:
 
 @dataclass(frozen=True)
 class Faces:
-    """Dials: the `rule` of the questions, "ten", "rank" or "either"; `terms` [fewest, most] of a question;
-    the share of `faces` among the terms. Every question has one face at least."""
+    """Sums in which J, Q and K count by the rule that the question names.
+
+    Dials: the `rule` of the questions, "ten", "rank" or "either"; `terms` [fewest, most] of a question; the
+    share of `faces` among the terms. Every question has one face at least.
+    """
 
     rule: str = "either"
     terms: tuple[int, int] = (3, 6)

@@ -1,39 +1,39 @@
-r"""The one final answer of a completion to a mathematical problem, or None.
+r"""The final answer of a completion to a mathematical problem, or None.
 
-Strict, for a reward that accepts what is no answer is soon all that a policy writes:
+The rules are strict: a reward that accepts a text that is no answer soon makes a policy write nothing else.
 
 | completion                                             | final answer                          |
 |--------------------------------------------------------|---------------------------------------|
 | `<think>…</think><answer>8.</answer>`                  | `8.`: the tag's text                  |
 | `<answer>The answer is $8$</answer>`                   | `8`                                   |
 | `… so $x = \boxed {8}$.`, `… is $\boxed 8$.`           | `8`: the content of the box           |
-| `… is \fbox{8}.`                                       | `8`, where there is no `\boxed`       |
+| `… is \fbox{8}.`                                       | `8`, if there is no `\boxed`          |
 | `… 3+5=8` and on the last line `#### 8`                | `8`, as GSM8K marks it                |
-| `<think>\boxed{8}</think> It is 9.`                    | none: thinking is not answering       |
-| `<think>\boxed{8}`                                     | none: the thinking has no end         |
-| `\boxed{7} or \boxed{8}`                               | none: two different boxes             |
-| `\boxed{\boxed{8}`                                     | none: a box is not closed             |
-| `I would never say \boxed{8}`                          | none: denied in its own clause        |
+| `<think>\boxed{8}</think> It is 9.`                    | None: thinking is not answering       |
+| `<think>\boxed{8}`                                     | None: the thinking has no end         |
+| `\boxed{7} or \boxed{8}`                               | None: two different boxes             |
+| `\boxed{\boxed{8}`                                     | None: a box is not closed             |
+| `I would never say \boxed{8}`                          | None: denied in its own clause        |
 | `16-8 = 8 will not be used \boxed{8}`                  | `8`: the clause works it out itself   |
-| `Is it \boxed{8}? No.`, `It is \boxed{8}, is it?`      | none: a question is no answer         |
+| `Is it \boxed{8}? No.`, `It is \boxed{8}, is it?`      | None: a question is no answer         |
 | `It is \boxed{8}. No, that is wrong.`                  | `8`: other sentences are not read     |
-| `\verb|\boxed{8}|`                                     | none: shown as it is written          |
-| `<answer>$7$, no, $8$</answer>`                        | none: two displays                    |
-| `#### 7` on one line, `#### 8` on the last             | none: two different marks             |
-| `8`                                                    | none: neither box, tag nor mark       |
+| `\verb|\boxed{8}|`                                     | None: shown as it is written          |
+| `<answer>$7$, no, $8$</answer>`                        | None: two displays                    |
+| `#### 7` on one line, `#### 8` on the last             | None: two different marks             |
+| `8`                                                    | None: no box, tag or mark             |
 
-String searches in linear time; never raises.
+The functions are string searches in linear time and never raise.
 """
 
 import re
 
 from encore.worlds.answers import answer
 
-LONGEST = 500  # characters of an answer; a longer one is none
-# a box; without braces its content is what a formula begins with: "write \boxed here" has none
+LONGEST = 500  # characters of an answer; a longer text is no answer
+# a box; without braces its content is the beginning of a formula: "write \boxed here" has none
 BOX = re.compile(r"\\boxed(?![A-Za-z])\s{0,3}(?:(\{)|(?=[-+]?(?:\.?\d|\\[A-Za-z])|[A-Za-z](?![A-Za-z])))")
 FRAME = re.compile(r"\\fbox\s{0,3}(\{)")
-AFTER_BARE = re.compile(r"[$\n]|\\[)\]]")  # what ends a box without braces
+AFTER_BARE = re.compile(r"[$\n]|\\[)\]]")  # the end of a box without braces
 BLANK = re.compile(r"(?:\\[hv]?phantom\{[^{}]*\}|\\[,;:! ]|[\s?_])*")
 MARK = "####"
 DOLLARS = re.compile(r"(?<!\\)\$(?=\d)")
@@ -47,15 +47,15 @@ DENIAL = re.compile(
     r"\b(?:not|never|neither|nor|cannot|wrong|incorrect|false|instead of|rather than)\b|n't\b", re.IGNORECASE
 )
 CLAUSE = re.compile(r"\n|[.;:!?,](?=\s|$)|\b(?:but|so|thus|hence|therefore)\b", re.IGNORECASE)
-CLAUSE_LENGTH = 200  # characters before a box in which a denial is looked for, and behind it a question mark
+CLAUSE_LENGTH = 200  # characters searched before a box for a denial, and behind it for a question mark
 SENTENCE = re.compile(r"[\n?]|[.!](?=\s|$)")
 CALCULATED = re.compile(r"<<[^<>]*>>")  # GSM8K's calls of a calculator, between the sign and the result
-LAYOUT = re.compile(r"[\s$\\,]")  # what two ways to write one number may differ in
+LAYOUT = re.compile(r"[\s$\\,]")  # characters by which two spellings of one number may differ
 VERBATIM = re.compile(rf"\\verb\*?([^\sA-Za-z*]).{{0,{LONGEST}}}?\1")
 
 
 def final_answer(completion: str) -> str | None:
-    """The text of the final answer; see the table above."""
+    """Return the text of the final answer; see the table above."""
     outside = _after_thinking(completion)
     if outside is None:
         return None
@@ -71,22 +71,24 @@ def final_answer(completion: str) -> str | None:
 
 
 def reference(answer: str) -> str:
-    """The answer that a data set's `answer` column gives: the last box of a solution, what stands behind
-    GSM8K's last mark, or else the text itself."""
+    """Return the answer in a data set's `answer` column.
+
+    It is the last box of a solution, the text behind GSM8K's last mark, or else the whole text.
+    """
     return last_box(answer) or _after_mark(answer) or answer
 
 
 def _after_thinking(completion: str) -> str | None:
-    """What follows the thinking; all of it where there is none, None where the thinking has no end."""
+    """Return the text after the thinking; all text without thinking, and None if the thinking has no end."""
     if completion.rfind("<think>") > completion.rfind("</think>"):
         return None
     return completion.rpartition("</think>")[2]
 
 
 def _boxes(text: str) -> list[str] | None:
-    r"""The contents of all outermost `\boxed{…}`, without any of all `\fbox{…}`.
+    r"""Return the contents of all outermost `\boxed{…}`, or without any, of all `\fbox{…}`.
 
-    None if one is not closed, or longer than an answer.
+    Returns None if a box is not closed, or is longer than an answer.
     """
     contents, start, kind = [], 0, _kind(text)
     while match := kind.search(text, start):
@@ -103,7 +105,7 @@ def _kind(text: str) -> re.Pattern[str]:
 
 
 def _end(text: str, start: int) -> int | None:
-    """Where the brace before `start` is closed; None if it is not, or too far away."""
+    """Return where the brace before `start` is closed; None if it is not, or too far away."""
     depth = 1
     for place in range(start, min(len(text), start + LONGEST + 1)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)
@@ -113,28 +115,31 @@ def _end(text: str, start: int) -> int | None:
 
 
 def _bare_end(text: str, start: int) -> int | None:
-    """Where the content of a box without braces ends; None if it is too long."""
+    """Return where the content of a box without braces ends; None if it is too long."""
     if match := AFTER_BARE.search(text, start, start + LONGEST + 1):
         return match.start()
     return len(text) if len(text) - start <= LONGEST else None
 
 
 def _bare(content: str) -> str:
-    """The content of a box without braces, less the stop of its sentence."""
+    """Return the content of a box without braces, less the full stop of its sentence."""
     return content.strip().rstrip(".,;").strip()
 
 
 def last_box(text: str) -> str | None:
-    r"""The content of the last `\boxed{…}` of a reference solution; None without one, or if it is open."""
+    r"""Return the content of the last `\boxed{…}` of a reference solution.
+
+    The result is None if there is none or it is open.
+    """
     start = max((match.start() for match in _kind(text).finditer(text)), default=len(text))
     contents = _boxes(text[start:])
     return contents[-1] if contents else None
 
 
 def _box(text: str, contents: list[str] | None) -> str | None:
-    """What is in the one box of `text`, or in several alike, unless it is asked or denied.
+    """Return the content of the only box of `text`, or of several equal boxes; None if asked or denied.
 
-    A blank box, which a question asks to be filled, is none.
+    A blank box, which a question asks to fill, does not count.
     """
     contents = [content for content in contents or [] if not BLANK.fullmatch(content)]
     if not contents or len(set(contents)) > 1:
@@ -147,9 +152,9 @@ def _box(text: str, contents: list[str] | None) -> str | None:
 
 
 def _asked(text: str, start: int) -> bool:
-    """Whether the sentence of the last box, which begins at `start`, ends in a question mark.
+    """Return whether the sentence of the last box, which begins at `start`, ends in a question mark.
 
-    This is all that is read behind a box: what other sentences say of it is not.
+    Nothing else is read behind a box: other sentences do not count.
     """
     box = _kind(text).match(text, start)
     assert box is not None
@@ -159,10 +164,10 @@ def _asked(text: str, start: int) -> bool:
 
 
 def _denied(before: str, content: str) -> bool:
-    """Whether the clause before a box denies its content.
+    """Return whether the clause before a box denies its content.
 
-    A clause that works the content out itself, `= 8`, states it, and denies something else; unless the denial
-    stands at its end.
+    A clause that works the content out itself, `= 8`, states it and denies something else, unless the denial
+    is at its end.
     """
     before = before[-CLAUSE_LENGTH:]
     clause = before[max((match.end() for match in CLAUSE.finditer(before)), default=0) :]
@@ -175,14 +180,14 @@ def _denied(before: str, content: str) -> bool:
 
 
 def _after_mark(text: str) -> str | None:
-    """What stands behind the last mark of `text`, on its line; None without one."""
+    """Return the text behind the last mark of `text`, on its line; None without a mark."""
     _, marked, rest = text.rpartition(MARK)
     content = rest.partition("\n")[0].strip()
     return content if marked and 0 < len(content) <= LONGEST else None
 
 
 def _marked(text: str) -> str | None:
-    """What is marked on the last line of `text`, unless another number is marked before; None without it."""
+    """Return the marked answer on the last line of `text`; None without it, or if an earlier mark differs."""
     text = text.rstrip()
     content = _after_mark(text[text.rfind("\n") + 1 :])
     before = [part.partition("\n")[0].strip() for part in text.split(MARK)[1:-1]] if content else []
@@ -190,7 +195,7 @@ def _marked(text: str) -> str | None:
 
 
 def _display(text: str) -> str | None:
-    """The answer in a tag without a box: its only display behind a phrase such as "the answer is", or all."""
+    """Return the answer in a tag without a box: its only display after "the answer is" or such, or all."""
     phrase = PHRASE.match(text)
     rest = (text[phrase.end() :] if phrase else text).strip()
     if rest.count("$") == 1:

@@ -30,7 +30,7 @@ from encore.worlds.documents import tagged
 from encore.worlds.protocol import Document, Problem, require
 from encore.worlds.steps import ends, texts
 
-Step = tuple[str, int]  # what is done, and with which number
+Step = tuple[str, int]  # an operation, and its number
 DO: Mapping[str, Callable[[int, int], int]] = {
     "add": lambda x, n: x + n,
     "sub": lambda x, n: x - n,
@@ -40,11 +40,11 @@ DO: Mapping[str, Callable[[int, int], int]] = {
     "max": max,
 }
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "mod": "%"}
-LARGEST = 999  # of a value that a test shows
-LONGEST = 400  # characters of a program that is tried
+LARGEST = 999  # largest value in a shown test
+LONGEST = 400  # most characters of a program that is run
 SHOWN = range(10)  # inputs of the tests that a question shows
-HIDDEN = range(-20, 41)  # of the others
-UNSEEN = 6  # the others' count
+HIDDEN = range(-20, 41)  # inputs of the hidden tests
+UNSEEN = 6  # number of hidden tests
 
 
 def done(steps: list[Step], x: int) -> int:
@@ -54,7 +54,7 @@ def done(steps: list[Step], x: int) -> int:
 
 
 def put(expression: str, step: Step) -> str:
-    """The expression with one step more: `x+3`, then `(x+3)*2`."""
+    """Return the expression with one more step: `x+3`, then `(x+3)*2`."""
     name, number = step
     if name not in SIGNS:
         return f"{name}({expression},{number})"
@@ -64,14 +64,14 @@ def put(expression: str, step: Step) -> str:
 
 
 def given(problem: Problem) -> tuple[list[Step], dict[int, int]]:
-    """The steps and the shown tests of `add3 mul2|2:10 5:16`."""
+    """Return the steps and the shown tests of `add3 mul2|2:10 5:16`."""
     listed, _, shown = problem.question.partition("|")
     tests = (test.split(":") for test in shown.split())
     return [(step[:3], int(step[3:])) for step in listed.split()], {int(x): int(y) for x, y in tests}
 
 
 def unseen(problem: Problem) -> dict[int, int]:
-    """The tests that the question does not show, input -> output; the same ones every time."""
+    """Return the tests that the question does not show, input -> output, always the same for a problem."""
     steps, tests = given(problem)
     inputs = [x for x in HIDDEN if x not in tests]
     return {x: done(steps, x) for x in random.Random(problem.question).sample(inputs, UNSEEN)}
@@ -83,14 +83,14 @@ def _step(rng: random.Random) -> Step:
 
 
 def _slip(step: Step, rng: random.Random) -> Step:
-    """Another number, or another operation."""
+    """Return the step with another number, or another operation."""
     while (slip := (step[0], rng.randint(2, 9)) if rng.random() < 0.5 else (_step(rng)[0], step[1])) == step:
         pass
     return slip
 
 
 def _derived(problem: Problem, error: float, rng: random.Random) -> list[str]:
-    """The expression after each step; each step slips with chance `error`."""
+    """Return the expression after each step; each step slips with chance `error`."""
     expressions = ["x"]
     for step in given(problem)[0]:
         expressions.append(put(expressions[-1], _slip(step, rng) if rng.random() < error else step))
@@ -105,7 +105,7 @@ def direct(world: "Functions", problem: Problem, rng: random.Random, *, right: f
         slipped = [*steps[:place], _slip(steps[place], rng), *steps[place + 1 :]]
         if any(done(slipped, x) != y for x, y in every.items()):
             return f"<answer>return {_expression(slipped)}</answer>"
-        right = 0.0  # it was right by luck, as max(min(x,3),5) is: another one
+        right = 0.0  # a wrong program may be right by luck, as max(min(x,3),5) is, so another is drawn
     return f"<answer>return {_expression(steps)}</answer>"
 
 
@@ -132,7 +132,7 @@ def lookup(world: "Functions", problem: Problem, rng: random.Random) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _passed(problem: Problem, body: str) -> Verdicts:
-    """Whether the function with this body passes each test; it runs in the sandbox."""
+    """Return whether the function with this body passes each test; it runs in the sandbox."""
     shown, others = given(problem)[1], unseen(problem)
     tests = {**shown, **others}
     if not body or len(body) > LONGEST:
@@ -144,7 +144,7 @@ def _passed(problem: Problem, body: str) -> Verdicts:
 
 
 def _verdicts(problem: Problem, completion: str) -> Verdicts:
-    body = answer(completion) or ""  # "": no answer, or an empty one
+    body = answer(completion) or ""  # "": no answer, or an empty answer
     return _passed(Problem(problem.question, "", 0), body)
 
 
@@ -154,7 +154,7 @@ def _reward(rule: Callable[[Verdicts], float]) -> Callable[[Problem, str], float
 
 @dataclass(frozen=True)
 class Functions:
-    """Dials: `operations` [fewest, most] of a function; `shown`, the tests in its question."""
+    """Dials: `operations` [fewest, most] of a function; `shown`, the number of tests in its question."""
 
     operations: tuple[int, int] = (1, 3)
     shown: int = 2
@@ -177,7 +177,10 @@ class Functions:
         require(1 <= self.shown <= len(SHOWN), f"shown: expected 1 to {len(SHOWN)}, got {self.shown}")
 
     def problem(self, rng: random.Random) -> Problem:
-        """The outputs of the shown tests differ. Raises UserError if those of 10,000 functions do not."""
+        """Return a problem whose shown tests have different outputs.
+
+        Raises UserError if 10,000 functions have none.
+        """
         for _ in range(10_000):
             steps = [_step(rng) for _ in range(rng.randint(*self.operations))]
             listed = " ".join(f"{name}{number}" for name, number in steps)
@@ -190,11 +193,11 @@ class Functions:
         raise UserError(f"shown: functions of {most} (almost) never have {self.shown} different outputs")
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the program in the answer passes every test."""
+        """Return whether the program in the answer passes every test."""
         return passed(_verdicts(problem, completion))
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """A step is right if it does to the expression before it what the question says next."""
+        """Return whether each step is right: it does what the question says next."""
         left, before, verdicts = given(problem)[0], "x", []
         for text in texts(completion, ";"):
             verdicts.append(bool(left) and text == put(before, left[0]))

@@ -24,21 +24,21 @@ from encore.worlds.final_answer import final_answer
 from encore.worlds.protocol import Document, Problem
 
 LIBRARY = "reasoning_gym"  # the module, and the key of a task
-LOADED = (LIBRARY, "pydantic", "numpy")  # once in each sandbox
+LOADED = (LIBRARY, "pydantic", "numpy")  # modules that each sandbox loads once
 RIGHT = 0.99  # the least score of a right answer, as in gym_inside.py
 LONGEST = 20_000  # characters of an answer; a longer answer is wrong
-TOGETHER = 32  # calls of a program
-MOST_DRAWN = 256  # problems that are drawn ahead
-ATTEMPTS = 200  # numbers in a row without a problem
-KEPT = 50_000  # problems, and scores, of a task that a process remembers
-BUDGET = 60.0  # seconds until the answers that are left count as wrong, if an answer hangs
+TOGETHER = 32  # number of calls in a program
+MOST_DRAWN = 256  # most problems that are drawn ahead
+ATTEMPTS = 200  # most numbers in a row without a problem
+KEPT = 50_000  # most problems, and scores, of a task that a process remembers
+BUDGET = 60.0  # seconds after which, if an answer hangs, the remaining answers count as wrong
 log = logging.getLogger(__name__)
 LIMITS = Limits(wall=20.0, budget=3600.0, cpu=60, memory=4 << 30, output=1 << 24, descriptors=64)
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A problem; `entry`: what the library needs to score an answer, pickled, which only a sandbox reads."""
+    """A problem. `entry` is what the library needs to score an answer, pickled; only a sandbox reads it."""
 
     question: str
     answer: str
@@ -47,7 +47,7 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class Gym:
-    """A task of reasoning-gym by its name; `keys`: those of its configuration, as JSON."""
+    """A task of reasoning-gym by its name; `keys` are its configuration's keys, as JSON."""
 
     task: str
     keys: str = "{}"
@@ -59,7 +59,7 @@ class Gym:
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """The world's name in messages."""
         return f"{LIBRARY} {self.task}"
 
     @property
@@ -89,13 +89,13 @@ class Gym:
         raise UserError(f"task: {self.name} makes no problem with these keys{why}; give it others")
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the library's scorer finds the answer right."""
+        """Return whether the library's scorer finds the answer right."""
         return right(self.scores([problem], [completion])[0])
 
     def scores(self, problems: Sequence[Problem], completions: Sequence[str]) -> list[float]:
-        """(completions,) scores of the library, 0 of a completion without an answer.
+        """Return the library's scores (completions,), 0 for a completion without an answer.
 
-        Never raises for any text: an answer over which a scorer fails or hangs has score 0.
+        It never raises for any text: an answer over which a scorer fails or hangs has score 0.
         """
         answers = [_answer(completion) for completion in completions]
         pairs = zip(problems, answers, strict=True)
@@ -111,11 +111,11 @@ class Gym:
         return [self.scored.get(pair, 0.0) for pair in asked]
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Nothing: the library verifies answers alone."""
+        """Return nothing: the library verifies answers alone."""
         return []
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        """Nothing, as `steps`."""
+        """Return nothing, as `steps` does."""
         return []
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
@@ -135,17 +135,23 @@ class Gym:
             self.drawn[item] = _Drawn(*value) if isinstance(value, tuple) else value
 
     def _values(self, calls: Sequence[str], budget: float) -> list[Any]:
-        """(calls,) values of calls on the task; Failed for a call that raised, hung or is beyond `budget`."""
+        """Return the values (calls,) of calls on the task.
+
+        A value is Failed if its call raised, hung or is beyond `budget`.
+        """
         return _values(f"{program()}\ntask = Task({self.task!r}, {self.keys!r})", calls, budget)
 
 
 @cache
 def _made(name: str, keys: str) -> Gym:
-    return Gym(name, keys)  # one for each task, because it remembers what it has drawn
+    return Gym(name, keys)  # one world for each task, because it remembers what it has drawn
 
 
 def make(task: Mapping[str, Any]) -> Gym:
-    """Return the world of a task's keys. What the library refuses is told when a problem is drawn."""
+    """Return the world of a task's keys.
+
+    A key that the library refuses is reported when a problem is drawn.
+    """
     name, keys = task[LIBRARY], {key: value for key, value in task.items() if key not in ("world", LIBRARY)}
     return _made(str(name), json.dumps(keys, sort_keys=True, default=str))
 
@@ -168,7 +174,7 @@ def _check(name: str, keys: str) -> None:
 
 
 def right(score: float) -> bool:
-    """Whether a score of the library is that of a right answer."""
+    """Return whether a score of the library is that of a right answer."""
     return score >= RIGHT
 
 
@@ -177,16 +183,16 @@ def _number(rng: random.Random) -> int:
 
 
 def _answer(completion: str) -> str | None:
-    r"""The text of the only `<answer>`, or else what is in `\boxed{…}` or marked; None without an answer."""
+    r"""Return the text of the only `<answer>`, or else of `\boxed{…}` or a mark; None without an answer."""
     tagged = answer(completion)
     return final_answer(completion) if tagged is None or "\\boxed" in tagged else tagged
 
 
 def _values(source: str, calls: Sequence[str], budget: float) -> list[Any]:
-    """(calls,) values, Failed for none.
+    """Return the values (calls,); Failed if there is none.
 
-    A program makes TOGETHER calls. If the program's time is over, the call that it was in is made anew at the
-    head of another program; a call at the head that is not done by the end has failed.
+    A program makes TOGETHER calls. If the program runs out of time, its unfinished call is made anew at the
+    head of another program. A call at the head that is not done by the end has failed.
     """
     values: dict[int, Any] = {}
     end = time.monotonic() + budget
@@ -216,5 +222,5 @@ def program() -> str:
 
 @cache
 def _pool(pid: int) -> Pool:
-    """A pool of sandboxes for each process that have loaded the library."""
+    """Return a pool of sandboxes for each process; the sandboxes have loaded the library."""
     return Pool(min(4, os.cpu_count() or 1), LIMITS, LOADED)

@@ -25,7 +25,7 @@ EXAMPLES = ("example_answer", "example_correct_answer", "possible_answer")  # me
 
 
 class Late(BaseException):
-    """The time of a call is over; no Exception, so that the library does not catch it."""
+    """The time of a call is over. It is not an Exception, so that the library does not catch it."""
 
 
 def _ring(*_: Any) -> None:
@@ -36,7 +36,7 @@ signal.signal(signal.SIGXCPU, _ring)
 
 
 def _timed(limit: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what `function` returns. Raises Late after so many seconds of CPU, or up to one more."""
+    """Return what `function` returns. Raises Late after `limit` seconds of CPU, or up to one more."""
     used, most = resource.getrusage(resource.RUSAGE_SELF), resource.getrlimit(resource.RLIMIT_CPU)[1]
     end = int(used.ru_utime + used.ru_stime) + 1 + limit
     resource.setrlimit(resource.RLIMIT_CPU, (min(end, most - 1), most))
@@ -44,7 +44,7 @@ def _timed(limit: int, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class Refused(Exception):
-    """A key of a task, what is wrong with its value, and the keys that are valid."""
+    """A task was refused; has the key, what is wrong with its value, and the valid keys."""
 
 
 def _hints(kind: type) -> dict[str, Any]:
@@ -89,18 +89,18 @@ def mistake(name: str, keys: str) -> tuple[Any, ...] | None:
 
 
 class Task:
-    """A task whose problems are told from each other by a number, the library's seed and index together."""
+    """A task whose problems are numbered; a number fixes the library's seed and index together."""
 
     def __init__(self, name: str, keys: str) -> None:
         self.data = opened(name, keys)
 
     def entry(self, item: int) -> dict[str, Any]:
-        """Return a problem as the library has it, the same one in every process."""
+        """Return a problem in the library's form, the same in every process."""
         random.seed(item)
         numpy.random.seed(item)
         try:
             return self.data[item]
-        except IndexError:  # a data set that is made whole when it is opened has `size` problems
+        except IndexError:  # a data set that is created completely when it is opened has `size` problems
             config = dataclasses.replace(self.data.config, seed=item, size=1)
             return type(self.data)(config)[0]
 
@@ -108,7 +108,7 @@ class Task:
         """Return question, answer and the pickled problem; None if the library's own answer is not right."""
         entry = _timed(TO_DRAW, self.entry, item)
         answer, held = entry["answer"], entry.get("metadata") or {}
-        if answer is None:  # of many right answers
+        if answer is None:  # there are many right answers
             examples = [held[key] for key in EXAMPLES if held.get(key) is not None]
             answer = next((text if isinstance(text, str) else json.dumps(text) for text in examples), "")
         answer = str(answer).strip()

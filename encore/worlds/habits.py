@@ -1,16 +1,16 @@
 """Habits of a search (Gandhi et al. 2025, arXiv 2503.01307, §2), read off a scratchpad of world `countdown`.
 
-The paper has a language model count them; here each has a mark of its own in the text:
+The paper has a language model count them; here each habit has its own mark in the text:
 
 | habit             | example                        | what it is                                    |
 |-------------------|--------------------------------|-----------------------------------------------|
-| verification      | `15+7=22:56no`, `8*7=56:56yes` | a result is held against the target           |
+| verification      | `15+7=22:56no`, `8*7=56:56yes` | a result is compared with the target          |
 | backtracking      | `15+7=22no3+5=8`               | a try is given up, another one begun          |
 | subgoals          | `3+5=8,8*7=56`                 | a step goes on from the result before it      |
 | backward_chaining | `56/7=8`                       | a try begins at the target                    |
 | idling            | `...`                          | length that says nothing: the paper's control |
 
-`sound_checks` is the share of an answer's checks that say what is so; as a metric, its mean over the answers
+`sound_checks` is the share of an answer's checks that are true; as a metric, it is the mean over the answers
 that verify. It has to be high before a habit of checking can pay.
 """
 
@@ -31,13 +31,13 @@ def _target(problem: Problem) -> str:
 
 
 def verification(problem: Problem, completion: str) -> float:
-    """1 where a result is held against the target."""
+    """Return 1 if a result is compared with the target, else 0."""
     checks = CHECK.findall(scratchpad(completion))
     return float(any(target == _target(problem) for _, target, _ in checks))
 
 
 def sound_checks(problem: Problem, completion: str) -> float:
-    """The share of the checks that say `yes` of the target and `no` of anything else; 0 without a check."""
+    """Return the share of checks that say `yes` at the target and `no` elsewhere; 0 without a check."""
     checks = CHECK.findall(scratchpad(completion))
     right = [
         target == _target(problem) and (result == target) == (said == "yes")
@@ -47,19 +47,19 @@ def sound_checks(problem: Problem, completion: str) -> float:
 
 
 def backtracking(problem: Problem, completion: str) -> float:
-    """1 where another try follows one that was given up."""
+    """Return 1 if another try follows a try that was given up, else 0."""
     return float(bool(AGAIN.search(scratchpad(completion).replace(".", ""))))
 
 
 def subgoals(problem: Problem, completion: str) -> float:
-    """1 where a step goes on from the result of the step before it."""
+    """Return 1 if a step goes on from the result of the step before it, else 0."""
     text = scratchpad(completion).replace(".", "")
     following = ((step[4], NEXT.match(text, step.end())) for step in STEP.finditer(text))
     return float(any(after and result in after.groups() for result, after in following))
 
 
 def backward_chaining(problem: Problem, completion: str) -> float:
-    """1 where the first step of a try works on the target, which is none of the numbers given."""
+    """Return 1 if the first step of a try works on the target, which is not among the numbers, else 0."""
     numbers, _, target = problem.question.partition(":")
     tries = scratchpad(completion).replace(".", "").split("no")
     first = [step for step in map(STEP.match, tries) if step]
@@ -67,7 +67,7 @@ def backward_chaining(problem: Problem, completion: str) -> float:
 
 
 def idling(problem: Problem, completion: str) -> float:
-    """1 where the scratchpad has a dot."""
+    """Return 1 if the scratchpad has a dot, else 0."""
     return float("." in scratchpad(completion))
 
 

@@ -33,8 +33,8 @@ VOCABULARY = (*(word for spelt in SPELT.values() for word in spelt.values()), SE
 
 READ = {word.strip(): symbol for spelt in SPELT.values() for symbol, word in spelt.items()}
 LANGUAGE = {word.strip(): language for language, spelt in SPELT.items() for word in spelt.values()}
-PIECE = re.compile(rf"[A-Za-z]+ ?|{SEPARATOR}|[\s\S]")  # what has a reading of its own
-WORD = re.compile(rf"[{re.escape(SYMBOLS)}]|[^\s,.{re.escape(SYMBOLS)}]+")  # what is of some language or none
+PIECE = re.compile(rf"[A-Za-z]+ ?|{SEPARATOR}|[\s\S]")  # a piece of text that is read by itself
+WORD = re.compile(rf"[{re.escape(SYMBOLS)}]|[^\s,.{re.escape(SYMBOLS)}]+")  # a word of a language, or of none
 
 
 def other(language: str) -> str:
@@ -42,7 +42,10 @@ def other(language: str) -> str:
 
 
 def spell(text: str, language: str, switch: float, rng: random.Random) -> str:
-    """`text` of world `chain` in words; after each the language changes with the chance `switch`."""
+    """Return `text` of world `chain` in words.
+
+    After each word the language changes with probability `switch`.
+    """
     spelt = []
     for character in text:
         if character in SYMBOLS:
@@ -54,12 +57,12 @@ def spell(text: str, language: str, switch: float, rng: random.Random) -> str:
 
 
 def read(text: str) -> str:
-    """`text` with the words of both languages as symbols of world `chain`; anything else as it is."""
+    """Return `text` with the words of both languages as symbols of world `chain`; all else unchanged."""
     return "".join(_readings(PIECE.findall(text)))
 
 
 def read_ends(text: str, ends: list[int]) -> list[int]:
-    """Offsets just past characters of `read(text)`, as the offsets in `text` of the same places."""
+    """Return offsets in `text` of the positions given as offsets just past characters of `read(text)`."""
     pieces = PIECE.findall(text)
     places = accumulate(map(len, pieces))
     past = [
@@ -75,7 +78,7 @@ def _readings(pieces: list[str]) -> list[str]:
 
 
 def spoken(completion: str) -> Counter[str]:
-    """How many words of the scratchpad are of each language, with those of neither under "".
+    """Count the words of the scratchpad by language, with the words of neither under "".
 
     Bare digits and operators, and anything else but spaces, commas and dots, are words of neither language.
     """

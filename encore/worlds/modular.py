@@ -35,7 +35,7 @@ SUM = re.compile(r"0|[1-9][0-9]{0,2}")
 def _work(
     world: "Modular", problem: Problem, error: float, lost: float, rng: random.Random, most: int = 64
 ) -> list[int]:
-    """The sums from left to right with the slips of these chances, `most` of them."""
+    """Return at most `most` partial sums from left to right, with slips of these probabilities."""
     first, *terms = operands_of(problem.question)
     sums, total = [], first
     for term in terms[:most]:
@@ -79,7 +79,7 @@ def recited(
 def truncated(
     world: "Modular", problem: Problem, rng: random.Random, *, error: float = 0.0, lost: float = 0.0
 ) -> str:
-    kept = rng.randint(1, problem.difficulty - 2)  # steps; at least one is left out
+    kept = rng.randint(1, problem.difficulty - 2)  # number of steps kept; at least one is left out
     sums = _work(world, problem, error, lost, rng, kept)
     return tagged(_written(sums), str(sums[-1]))
 
@@ -115,13 +115,14 @@ class Modular:
         return Problem(f"{expression(terms)}=", str(sum(terms) % self.modulus), count)
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the answer is the number as one writes it: `05` and other scripts are wrong."""
+        """Return whether the answer is the number as usually written: `05` and other scripts are wrong."""
         return answer(completion) == problem.answer
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """A step is right if it is the sum before it and the next term; behind all terms, the sum before it.
+        """Return whether each step is right: the sum before it plus the next term.
 
-        A wrong sum is gone on from; what is no number is wrong, and leaves its term to the next step.
+        Behind all terms, that sum again. After a wrong sum the next step goes on from it. A step that is not
+        a number is wrong, and leaves its term to the next step.
         """
         last, *terms = operands_of(problem.question)
         verdicts = []

@@ -44,13 +44,13 @@ from encore.worlds.replies import (
 )
 from encore.worlds.sums import adder, careless, left_to_right, operands_of, slip
 
-# of `reference`: what a paid writer delivers, not the best there is
+# mixture of `reference`: what a paid writer delivers, not the best possible replies
 REFERENCE = {"good": 0.4, "plain": 0.3, "wordy": 0.2, "curt": 0.1}
 REFERENCE_ERROR = 0.03
 
 
 def solution(steps: list[str], total: int, rng: random.Random) -> str:
-    """The working and the answer: `3+5=8, 8+2=10. It is 10. `."""
+    """Return the working and the answer: `3+5=8, 8+2=10. It is 10. `."""
     return SEPARATOR.join(steps) + STOP + _statement(total, rng)
 
 
@@ -118,7 +118,7 @@ def rude(
 
 
 def truncated(world: "Preferences", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
-    kept = rng.randint(2, problem.difficulty - 1)  # terms; at least one is left out
+    kept = rng.randint(2, problem.difficulty - 1)  # number of terms kept; at least one is left out
     return solution(*left_to_right(operands_of(problem.question)[:kept], careless(error, rng)), rng)
 
 
@@ -130,8 +130,11 @@ def wrong(world: "Preferences", problem: Problem, rng: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Preferences:
-    """Dials: `terms` [fewest, most] of a request, one digit each; and the AI judge's biases (`gold.judge`),
-    `judge_length` and `judge_courtesy` in gold's units, and `judge_blind`, a share of the questions."""
+    """Dials: `terms` [fewest, most] of a request, one digit each; and the AI judge's biases (`gold.judge`).
+
+    The biases are `judge_length` and `judge_courtesy` in gold's units, and `judge_blind`, a share of the
+    questions.
+    """
 
     terms: tuple[int, int] = (3, 5)
     judge_length: float = 0.3
@@ -169,22 +172,22 @@ class Preferences:
         return Problem(f"{before}{'+'.join(map(str, terms))}{after}", str(sum(terms)), len(terms))
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the only answer that the reply states is right; an answer in tags counts too."""
+        """Return whether the only answer that the reply states is right; an answer in tags counts too."""
         return self.stated(completion) == problem.answer
 
     def stated(self, completion: str) -> str | None:
-        """The answer for which the reply votes in maj@k."""
+        """Return the answer for which the reply votes in maj@k."""
         return stated(completion)
 
     def reference(self, problem: Problem) -> str:
-        """A reply fixed by the question, good but not perfect: the human reference of win rates."""
+        """Return a reply fixed by the question, good but not perfect: the human reference of win rates."""
         rng = random.Random(f"reference {problem.question}")
         (kind,) = rng.choices([*REFERENCE], weights=[*REFERENCE.values()])
         dials = {"right": 1 - REFERENCE_ERROR} if kind == "curt" else {"error": REFERENCE_ERROR}
         return self.document(problem, kind, rng, **dials)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """A step is right if its sum is and its operands are terms or results that no step used before."""
+        """Return whether each step is right: its sum is, and no earlier step used its operands."""
         return [*read(problem.question, completion).steps]
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:

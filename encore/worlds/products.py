@@ -33,17 +33,17 @@ Factors = tuple[int, int]
 CALL, RESULT = ("<tool>", "</tool>"), ("<result>", "</result>")
 CALLED = re.compile(r"<tool>([^<>]{1,100})</tool>")
 STEP = re.compile(r"(?:<tool>)?([0-9]{1,9})([+*])([0-9]{1,9})(?:=|</tool><result>)([0-9]{1,12})")
-BETWEEN = ",|</result>"  # steps
+BETWEEN = ",|</result>"  # separators of steps
 
 
 def factors(question: str) -> list[Factors]:
-    """The products of `37*48+5*62=`: [(37, 48), (5, 62)]."""
+    """Return the products of `37*48+5*62=`: [(37, 48), (5, 62)]."""
     pairs = (product.split("*") for product in question.rstrip("=").split("+"))
     return [(int(a), int(b)) for a, b in pairs]
 
 
 def _slipped(value: int, rng: random.Random) -> int:
-    """A number of about as many digits, off in one of them."""
+    """Return a number of about as many digits that differs in one digit."""
     digits = [*str(value)]
     place = rng.randrange(len(digits))
     digits[place] = rng.choice([d for d in "0123456789" if d != digits[place] and (place or d != "0")])
@@ -51,7 +51,7 @@ def _slipped(value: int, rng: random.Random) -> int:
 
 
 def _operations(products: Sequence[Factors], result: Callable[[str, int], int]) -> list[tuple[str, int]]:
-    """Each operation of the working and its result, which `result(operation, right value)` decides."""
+    """Return each operation of the working and its result, which `result(operation, right value)` decides."""
     done, total = [], None
     for a, b in products:
         value = result(f"{a}*{b}", a * b)
@@ -114,7 +114,7 @@ def muddled(world: "Products", problem: Problem, rng: random.Random) -> str:
 
 
 def _has_called(problem: Problem, completion: str) -> float:
-    """1 where a completion has a call that the calculator can answer."""
+    """Return 1 if a completion has a call that the calculator can answer, else 0."""
     return float(any(calculate(call) is not None for call in CALLED.findall(completion)))
 
 
@@ -151,11 +151,11 @@ class Products:
         return rng.randrange(2 if digits == 1 else 10 ** (digits - 1), 10**digits)
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the answer is the number as one writes it: `015`, `+15` and other scripts are wrong."""
+        """Return whether the answer is the number as usually written: `015` and other scripts are wrong."""
         return answer(completion) == problem.answer
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """A step, in the head or a call with its result, is right if it is one of the right working's."""
+        """Return whether each step, in the head or a call with its result, belongs to the right working."""
         right = set()
         for operation, value in _operations(factors(problem.question), lambda _, value: value):
             a, sign, b = re.split(r"([+*])", operation)

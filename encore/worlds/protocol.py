@@ -1,4 +1,4 @@
-"""What every world offers: problems, an exact verifier, a step verifier and documents to pretrain on."""
+"""The protocol of a world: problems, an exact verifier, a step verifier and documents to pretrain on."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -10,10 +10,10 @@ from encore.errors import UserError
 
 @dataclass(frozen=True)
 class Problem:
-    """One item. `answer` is right: a completion that ends in `<answer>{answer}</answer>` verifies.
+    """A problem. `answer` is right: a completion that ends in `<answer>{answer}</answer>` verifies.
 
-    `begun`: the beginning of a reply that comes with the question, behind the prompt; of few worlds.
-    `number`: that by which the world finds the problem again; 0 if question and answer are all of it.
+    `begun` is the beginning of a reply that comes with the question, behind the prompt; few worlds have it.
+    `number` is the number by which the world finds the problem again; 0 if question and answer are all of it.
     """
 
     question: str
@@ -37,15 +37,15 @@ class World(Protocol):
     def problem(self, rng: random.Random) -> Problem: ...
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the completion's answer is right; never raises, linear time in its length."""
+        """Return whether the completion's answer is right; never raises, linear time in its length."""
         ...
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Whether each step in the scratchpad is right; never raises, linear time in its length."""
+        """Return whether each step in the scratchpad is right; never raises, linear time in its length."""
         ...
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        """The character offset just past each step, in the order of `steps`; linear time."""
+        """Return the character offset just past each step, in the order of `steps`; linear time."""
         ...
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str: ...

@@ -1,4 +1,4 @@
-"""How readable a completion of world `bilingual` is. Linear time; no completion can make it raise.
+"""The readability of a completion of world `bilingual`, in linear time; no completion can make it raise.
 
 | measure              | of the scratchpad, from 0 to 1                                                    |
 |----------------------|-----------------------------------------------------------------------------------|
@@ -6,13 +6,13 @@
 | readability          | 0 unless the format is right and the answer a number; else the product of         |
 |                      | - one language: the share of its words in the more frequent one, asked for or not |
 |                      | - tidy: the share of its parts, between commas, that are one step and no dots     |
-|                      | - not repetitive: the share of its parts that say no earlier one again            |
+|                      | - not repetitive: the share of its parts that repeat no earlier part              |
 
 language_consistency is the reward of DeepSeek-R1 (arXiv 2501.12948, §2.3.2); readability, which the paper
 leaves to people, is ours.
 
-A scratchpad without words has both 0, so leaving it out earns nothing; nor does writing it in digits, which
-are words of neither language. Whether steps are right does not count.
+A scratchpad without words has 0 for both, so leaving it out earns nothing; nor does writing it in digits,
+which are words of neither language. Whether steps are right does not count.
 """
 
 import re
@@ -24,34 +24,35 @@ from encore.worlds.steps import matches
 from encore.worlds.sums import STEP, operands_of
 
 MARKS = {"english": "English: ", "spanish": "Spanish: "}  # how a question asks for a language
-SUMMARIES = {"english": "The sum is ", "spanish": "La suma es "}  # what may go before an answer
+SUMMARIES = {"english": "The sum is ", "spanish": "La suma es "}  # the phrase that may stand before an answer
 INTEGER = re.compile("-?[0-9]+")
 
 
 def asked(problem: Problem) -> str:
-    """The language that a question asks for; the first of LANGUAGES where it asks for none."""
+    """Return the language that a question asks for; the first of LANGUAGES if it asks for none."""
     return next((name for name, mark in MARKS.items() if problem.question.startswith(mark)), LANGUAGES[0])
 
 
 def stated(completion: str) -> str | None:
-    """The text of the only `<answer>` element, without a summary before it; None without one."""
-    given = answer(completion)
-    if given is None:
+    """Return the text of the only `<answer>` element, without a summary before it; None without one."""
+    text = answer(completion)
+    if text is None:
         return None
-    summary = next(filter(given.startswith, SUMMARIES.values()), "")
-    return given.removeprefix(summary)
+    summary = next(filter(text.startswith, SUMMARIES.values()), "")
+    return text.removeprefix(summary)
 
 
 def language_consistency(problem: Problem, completion: str) -> float:
-    """The share of the scratchpad's words in the language asked for; 0 without words."""
+    """Return the share of the scratchpad's words in the language asked for; 0 without words."""
     words = spoken(completion)
     return words[asked(problem)] / max(1, words.total())
 
 
 def readability(problem: Problem, completion: str) -> float:
-    """How far the scratchpad is in one language, tidy and without repetition, if it leads to an answer.
+    """Measure how far a scratchpad that leads to an answer is in one language, tidy and not repetitive.
 
-    A part said again counts only among those beyond the steps that the sum takes: `3+0=3` may be due twice.
+    A repeated part counts as a repetition only beyond the number of steps that the sum takes: `3+0=3` may be
+    due twice.
     """
     words = spoken(completion)
     parts = [part for part in read(scratchpad(completion)).split(",") if part]

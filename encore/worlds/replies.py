@@ -12,7 +12,7 @@ from encore.worlds.answers import TAGS, answer
 from encore.worlds.steps import LONGEST_STEP, take
 from encore.worlds.sums import STEP, operands_of
 
-REQUESTS = (("What is ", "?"), ("How much is ", "?"), ("Please add ", "."))  # before and after the sum
+REQUESTS = (("What is ", "?"), ("How much is ", "?"), ("Please add ", "."))  # text before and after the sum
 ANSWERS = ("The answer is ", "It is ")
 OPENERS = ("Sure! ", "Of course! ", "Happy to help! ")
 CLOSERS = ("Thank you! ", "You are welcome! ", "Have a nice day! ")
@@ -36,32 +36,38 @@ SUM = re.compile("[0-9+=]+")
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reply holds. A step leads on if its operands are terms or results that no step used before."""
+    """The content of a reply.
 
-    tokens: int  # without the end of sequence
+    A step leads on if its operands are terms or results that no step used before.
+    """
+
+    tokens: int  # number of tokens without the end of sequence
     stated: str | None
-    additions: int  # in steps that are right and lead on
-    steps: tuple[bool, ...]  # of each step: whether it is right and leads on
-    step_ends: tuple[int, ...]  # the character offset just past each of them
-    false_steps: int  # those whose sum is wrong
+    additions: int  # number of additions in steps that are right and lead on
+    steps: tuple[bool, ...]  # for each step: whether it is right and leads on
+    step_ends: tuple[int, ...]  # the character offset just past each step
+    false_steps: int  # number of steps with a wrong sum
     courtesies: int
     rudeness: int
 
 
 def stated(reply: str) -> str | None:
-    """The number that a reply states as its answer, or else an answer in tags; None if it states several."""
+    """Return the number that a reply states as its answer, or an answer in tags.
+
+    The result is None if it states several.
+    """
     numbers = set(STATEMENT.findall(reply))
     return numbers.pop() if len(numbers) == 1 else None if numbers else answer(reply)
 
 
 def count_tokens(text: str) -> int:
-    """How many tokens of the world's tokenizer a text has."""
+    """Return the number of tokens of a text by the world's tokenizer."""
     return len(TOKEN.findall(text))
 
 
-@lru_cache(maxsize=1024)  # each of a world's rewards reads the same replies
+@lru_cache(maxsize=1024)  # all rewards of a world read the same replies
 def read(question: str, reply: str) -> Reading:
-    """Read a reply to `question`."""
+    """Return the content of a reply to `question`."""
     left = [*operands_of(question)]
     verdicts, ends, additions, false = [], [], 0, 0
     for chunk in SUM.finditer(reply):

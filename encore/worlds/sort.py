@@ -29,7 +29,7 @@ from encore.worlds.steps import LONGEST_STEP, ends, take, texts
 
 
 def given(problem: Problem) -> list[int]:
-    """The numbers of `5,3,9=`."""
+    """Return the numbers of `5,3,9=`."""
     return [int(number) for number in problem.question.rstrip("=").split(",")]
 
 
@@ -38,7 +38,7 @@ def written(numbers: Sequence[int]) -> str:
 
 
 def read(text: str) -> list[int] | None:
-    """The numbers of `3,5,9`; None if it is anything else."""
+    """Return the numbers of `3,5,9`; None if it is anything else."""
     parts = text.split(",") if len(text) <= LONGEST_STEP else []
     if not parts or not all(part.isascii() and part.isdigit() for part in parts):
         return None
@@ -46,7 +46,7 @@ def read(text: str) -> list[int] | None:
 
 
 def select(numbers: Sequence[int], faults: Sequence[bool], rng: random.Random) -> tuple[list[str], list[int]]:
-    """The steps that pick the smallest number left (or, at a fault, another), and the numbers picked."""
+    """Return the steps that pick the smallest number left (at a fault, another), and the picked numbers."""
     left, steps, picked = [*numbers], [], []
     for fault in faults:
         best = min(left)
@@ -66,7 +66,7 @@ def direct(world: "Sort", problem: Problem, rng: random.Random, *, right: float 
 
 
 def guess(world: "Sort", problem: Problem, rng: random.Random) -> str:
-    """As many numbers as asked for, each drawn independently, as the lecture's untrained model does."""
+    """Return as many numbers as asked for, each drawn independently, as by the lecture's untrained model."""
     return f"<answer>{written([rng.randint(0, world.largest) for _ in given(problem)])}</answer>"
 
 
@@ -105,7 +105,7 @@ def filler(
 
 
 def position(problem: Problem, completion: str) -> float:
-    """The share of places with the right number (`sort_distance_reward`); 0 at a wrong length."""
+    """Return the share of positions with the right number (`sort_distance_reward`); 0 at a wrong length."""
     numbers, stated = given(problem), read(answer(completion) or "")
     if stated is None or len(stated) != len(numbers):
         return 0.0
@@ -113,10 +113,10 @@ def position(problem: Problem, completion: str) -> float:
 
 
 def inclusion_ordering(problem: Problem, completion: str) -> float:
-    """The share of 2n - 1 points, one for each number that occurs and each ordered pair; 0 at a wrong length.
+    """Return the share of 2n - 1 points: for each number that occurs and each ordered pair.
 
-    `3,3,3` earns a point for each of its pairs: the lecture's `sort_inclusion_ordering_reward` can be gamed
-    in the same way.
+    0 at a wrong length. `3,3,3` earns a point for each of its pairs: the lecture's
+    `sort_inclusion_ordering_reward` can be gamed in the same way.
     """
     numbers, stated = given(problem), read(answer(completion) or "")
     if stated is None or len(stated) != len(numbers):
@@ -159,13 +159,13 @@ class Sort:
         return Problem(written(numbers) + "=", written(sorted(numbers)), len(numbers))
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Whether the answer is the numbers as one writes them, with only commas between them."""
+        """Return whether the answer is the numbers as usually written, with only commas between them."""
         return answer(completion) == problem.answer
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """A step is right if it lists what is left, in the question's order, and picks the smallest.
+        """Return whether each step is right: it lists the numbers left, in order, and picks the smallest.
 
-        After a wrong pick, what is left is what that pick leaves.
+        After a wrong pick, the numbers left are all but the picked one.
         """
         left = given(problem)
         verdicts = []

@@ -1,21 +1,21 @@
-"""Reading steps: the common part of the worlds' step verifiers."""
+"""The reading of steps, common to the worlds' step verifiers."""
 
 import re
 from collections.abc import Iterable, Iterator
 
 from encore.worlds.answers import scratchpad, scratchpad_start
 
-LONGEST_STEP = 200  # characters; anything longer is not a step
+LONGEST_STEP = 200  # characters; a longer text is not a step
 
 
 def matches(step: re.Pattern[str], texts: Iterable[str]) -> Iterator[re.Match[str] | None]:
-    """Each text that is not empty, matched as a step; None where it is no step."""
+    """Yield each text that is not empty, matched as a step; None if it is not a step."""
     for text in filter(None, texts):
         yield step.fullmatch(text) if len(text) <= LONGEST_STEP else None
 
 
 def take(left: list[int], operands: Iterable[int]) -> tuple[list[int], int]:
-    """The numbers of `left` without the operands, and how many of the operands were missing there."""
+    """Return the numbers of `left` without the operands, and how many of the operands were missing."""
     rest, missing = [*left], 0
     for number in operands:
         if number in rest:
@@ -26,7 +26,7 @@ def take(left: list[int], operands: Iterable[int]) -> tuple[list[int], int]:
 
 
 def texts(completion: str, separator: str) -> list[str]:
-    """The steps of the scratchpad: its parts between matches of `separator`, without those that are empty.
+    """Return the steps of the scratchpad: its non-empty parts between matches of `separator`.
 
     Dots do not belong to a step.
     """
@@ -34,12 +34,12 @@ def texts(completion: str, separator: str) -> list[str]:
 
 
 def ends(completion: str, separator: str) -> list[int]:
-    """The offset just past each step of `texts`; dots after a step's last character lie beyond its end."""
+    """Return the offset just past each step of `texts`; dots behind a step are not part of it."""
     return [end for _, end in _parts(completion, separator)]
 
 
 def _parts(completion: str, separator: str) -> Iterator[tuple[str, int]]:
-    """Each step of the scratchpad and the offset just past its last character."""
+    """Yield each step of the scratchpad and the offset just past its last character."""
     body, start = scratchpad(completion), scratchpad_start(completion)
     places = [place for place, character in enumerate(body) if character != "."]
     text = "".join(body[place] for place in places)

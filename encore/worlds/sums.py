@@ -12,7 +12,7 @@ STEP = re.compile(r"(-?[0-9]{1,12}(?:[+-][0-9]{1,12})+)=(-?[0-9]{1,12})")
 
 
 def operands_of(expression: str) -> tuple[int, ...]:
-    """The signed terms of `3-5+7` (a trailing `=` is ignored): (3, -5, 7)."""
+    """Return the signed terms of `3-5+7` (a trailing `=` is ignored): (3, -5, 7)."""
     return tuple(int(number) for number in NUMBER.findall(expression))
 
 
@@ -21,22 +21,22 @@ def expression(operands: tuple[int, ...]) -> str:
 
 
 def slip(total: int, rng: random.Random) -> int:
-    """A plausible wrong result: off by one or ten, and of the same sign."""
+    """Return a plausible wrong result: off by one or ten, and of the same sign."""
     return rng.choice([total + d for d in (-10, -1, 1, 10) if (total + d >= 0) == (total >= 0)])
 
 
 def adder(faults: Iterator[bool], rng: random.Random) -> Adder:
-    """Sums operands; the n-th sum is a slip where the n-th fault is true."""
+    """Return a function that sums operands; its n-th sum is a slip if the n-th fault is true."""
     return lambda operands: slip(sum(operands), rng) if next(faults) else sum(operands)
 
 
 def careless(error: float, rng: random.Random) -> Adder:
-    """Sums operands, each time with the given chance of a slip."""
+    """Return a function that sums operands, each time with this probability of a slip."""
     return adder((rng.random() < error for _ in repeat(None)), rng)
 
 
 def left_to_right(terms: tuple[int, ...], add: Adder, group: int = 1) -> tuple[list[str], int]:
-    """The steps that add `group` further terms at a time, and the last result."""
+    """Return the steps that each add `group` further terms, and the last result."""
     steps, total = [], terms[0]
     for i in range(1, len(terms), group):
         operands = (total, *terms[i : i + group])

@@ -26,38 +26,38 @@ CHAT_TEMPLATE = (
 
 
 def prompt(template: str, question: str) -> str:
-    """The template with the question filled in; braces other than `{question}` are plain text."""
+    """Return the template with the question filled in; braces other than `{question}` are plain text."""
     if template.count("{question}") != 1:
         raise UserError(f"template: expected {{question}} exactly once, got {template!r}")
     return template.replace("{question}", question)
 
 
 def text_hash(text: str, person: bytes = b"") -> int:
-    """A number from 0 to 2**64 - 1 fixed by the text; another `person` gives an independent one."""
+    """Return a number from 0 to 2**64 - 1 fixed by the text; another `person` gives an independent number."""
     digest = blake2b(text.encode(errors="surrogatepass"), digest_size=8, person=person).digest()
     return int.from_bytes(digest, "big")
 
 
 def length(world: World, text: str) -> int:
-    """How many tokens a text of the world has."""
+    """Return the number of tokens of a text of the world."""
     return len(findall(_pattern({*TURNS, *world.vocabulary}), text))
 
 
 def _pattern(tokens: Iterable[str]) -> str:
-    """What matches one token, the longest that fits, or else one character."""
+    """Return a pattern that matches one token, the longest that fits, or else one character."""
     longest_first = sorted((t for t in tokens if len(t) > 1), key=lambda t: (-len(t), t))
     return "|".join([*map(escape, longest_first), r"[\s\S]"])
 
 
 def tokenizer(worlds: Iterable[World], model_max_length: int = 1024) -> Any:
-    """A PreTrainedTokenizerFast for all text of these worlds; anything else becomes `<unk>`.
+    """Return a PreTrainedTokenizerFast for all text of these worlds; anything else becomes `<unk>`.
 
     Tags such as `<think>` are ordinary tokens, so decoding with `skip_special_tokens` keeps them. Neither BOS
     nor EOS is added.
     """
-    # imported here, because checking a recipe needs the worlds but none of this
+    # imported here, because checking a recipe needs the worlds but not the tokenizer
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast  # likewise
+    from transformers import PreTrainedTokenizerFast  # imported here for the same reason
 
     tokens = sorted({token for world in worlds for token in world.vocabulary})
     vocabulary = [*SPECIAL, *TURNS, *tokens]

@@ -16,32 +16,32 @@ from encore.recipe.task import Comparisons, WorldTask
 from encore.rewards.verifiers import verifier
 from encore.worlds import Problem, sample
 
-Doc = dict[str, Any]  # a row of `dataset`, as lm-eval hands it on
+Doc = dict[str, Any]  # a row of `dataset`, as lm-eval passes it on
 
 
 def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) -> dict[str, Dataset]:
-    """The `items` held-out problems of a recipe's task, `spec`. Raises UserError if it has fewer.
+    """Return the `items` held-out problems of a recipe's task, `spec`. Raises UserError if it has fewer.
 
-    Problems of a world are drawn with `seed`, that of the run: every arm and checkpoint of one seed is asked
-    the same, and another seed others. A data set is a published, fixed set: its first rows, for every seed.
-    Of a data set of preferences, what was asked, with the best reply as the answer.
+    Problems of a world are drawn with the run's `seed`: every arm and checkpoint of one seed is asked the
+    same problems, and another seed others. A data set is a published, fixed set: its first rows, for every
+    seed. Rows of a data set of preferences are the requests, with the best reply as the answer.
     """
     problems: list[tuple[str, str, int | None, str, int]]
     if isinstance(spec, WorldTask):
         drawn = sample(spec.make_world(), items, seed, "test")
         problems = [(p.question, p.answer, p.difficulty, p.begun, p.number) for p in drawn]
     else:
-        found = (
+        pairs = (
             hub_preferences.answered(spec, items)
             if isinstance(spec, Comparisons)
             else hub.problems(spec, items)
         )
-        problems = [(question, answer, None, "", 0) for question, answer, *_ in found]
+        problems = [(question, answer, None, "", 0) for question, answer, *_ in pairs]
         if len(problems) < items:
             available = len(problems)
             raise UserError(f"items: {items} asked, but {spec.name} has {available}")
     checked = spec.model_dump_json(exclude_unset=True)
-    _verifier(checked)  # one that cannot be loaded is told before anything is sampled
+    _verifier(checked)  # a verifier that cannot be loaded is reported before anything is sampled
     rows = [
         {
             "question": question,
@@ -58,7 +58,7 @@ def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) ->
 
 
 def process_results(doc: Doc, results: list[str]) -> dict[str, float]:
-    """Score one completion of a problem; NaN where nothing verifies the task."""
+    """Score one completion of a problem; NaN if nothing verifies the task."""
     verify = _verifier(doc["spec"])
     return {"accuracy": float(verify(of(doc), read(doc, results))) if verify else nan}
 
@@ -69,8 +69,8 @@ def of(doc: Doc) -> Problem:
 
 
 def read(doc: Doc, results: list[str]) -> str:
-    """Return what a verifier reads: the first of `results`, behind what the prompt has begun of it."""
-    said = getattr(results[0], "said", results[0])  # what a tool has said answers nothing
+    """Return the text that a verifier reads: the prompt's prefill and the first of `results`."""
+    said = getattr(results[0], "said", results[0])  # the text of a tool answers nothing
     return str(doc["prefill"] + said)
 
 

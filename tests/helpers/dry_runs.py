@@ -62,7 +62,7 @@ def main() -> None:
     from encore.workflow import start
 
     recipes = load_sound()
-    start.load_sound = lambda own=None: load_sound(own=own) if own else recipes
+    start.load_sound = lambda user_file=None: load_sound(user_file=user_file) if user_file else recipes
     print(json.dumps([forked(command) for command in json.load(sys.stdin)]))
 
 

@@ -23,7 +23,14 @@ SWEEPS = (
 EXPECTED = {name: {"cpu", "gpu", "gpu-offline"} for name in RECIPES if name not in SWEEPS}
 EXPECTED |= {
     name: {"cpu", "gpu-offline"}
-    for name in ("tiny_lm", "policy_gradient", "ppo_or_grpo", "dials_of_grpo", "gdpo", "memorize_or_generalize")
+    for name in (
+        "tiny_lm",
+        "policy_gradient",
+        "ppo_or_grpo",
+        "dials_of_grpo",
+        "gdpo",
+        "memorize_or_generalize",
+    )
 }  # without a model of the Hub
 EXPECTED |= {name: {"cpu"} for name in (*SWEEPS, "bandit")}
 AT_ONCE = ("r1_zero", "tldr")  # planned among the fast tests

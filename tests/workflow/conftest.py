@@ -128,7 +128,7 @@ def open_workflow(tmp_path, monkeypatch):
 
     The recipes and their graph are given to it, for reading them takes a second.
     """
-    monkeypatch.setattr("encore.workflow.start.load_sound", lambda own=None: (RECIPES, {}))
+    monkeypatch.setattr("encore.workflow.start.load_sound", lambda user_file=None: (RECIPES, {}))
     monkeypatch.setattr("encore.workflow.start.Graph", lambda recipes: GRAPH)
     for name in ("encore", "recipes"):
         (tmp_path / name).symlink_to(ROOT / name)

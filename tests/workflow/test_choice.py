@@ -107,7 +107,7 @@ def test_a_recipe_from_elsewhere(demo, project, tmp_path, monkeypatch):
     own = tmp_path / "elsewhere/mine.yaml"
     own.parent.mkdir()
     own.write_text((project.folder / "recipes/demo.yaml").read_text())
-    recipes, broken = load_sound(own=own)
+    recipes, broken = load_sound(user_file=own)
     assert ({*recipes}, broken) == ({*demo.recipes, "mine"}, {})
     run, reports = asked(Graph(recipes), "mine", recipe=str(own))
     assert reports == [Report("mine", "cpu", "report")]
@@ -129,7 +129,7 @@ def test_a_recipe_from_elsewhere(demo, project, tmp_path, monkeypatch):
 
     (own.parent / "demo.yaml").write_text("")
     with pytest.raises(UserError, match=r"demo\.yaml: recipes/demo\.yaml has the same name; rename yours"):
-        load_sound(own=own.parent / "demo.yaml")
+        load_sound(user_file=own.parent / "demo.yaml")
 
 
 def test_a_world_with_too_few_questions_is_found_before_anything_runs(demo):

@@ -1,7 +1,7 @@
-"""Whether worlds, and files of one's own, have as many questions as is asked of them.
+"""Checks that worlds, and users' files, have as many questions as the recipe asks of them.
 
-Of a world only drawing them tells; they are those of the stage itself, so a run that is planned finds them
-too. The rows of a file are counted.
+The questions of a world are counted by drawing them. They are the stage's own questions, so a planned run
+notices too. The rows of a file are counted.
 """
 
 import json
@@ -17,18 +17,18 @@ from encore.recipe.kinds.stage import Asking
 from encore.recipe.task import Asked, DataSet, GymTask, Task, WorldTask
 from encore.runtime import extras
 
-# questions of a world: to draw so many takes up to ten seconds, at each start and in each stage
+# questions of a world: drawing more takes over ten seconds, at each start and in each stage
 MOST = 100_000
 
 
 class Count(NamedTuple):
-    """How many questions are asked of a task."""
+    """The number of questions that are asked of a task."""
 
-    place: str  # of the recipe
+    place: str  # place in the recipe
     task: Task
     questions: int
     split: str
-    why: str  # so many: the key that says it, or what takes them
+    why: str  # the key that sets the number, or what uses the questions
 
 
 def check(graph: Graph, nodes: Iterable[Node]) -> None:
@@ -54,8 +54,8 @@ def _find(graph: Graph, asked: Count, node: Node) -> None:
                 wrong = f"expected at most {MOST} questions of a world, got {asked.questions}"
                 raise UserError(f"{asked.why}: {wrong}")
             worlds.sample(task.make_world(), asked.questions, node.seed, asked.split)
-        elif file and (there := rows(Path(file))) < asked.questions:
-            raise UserError(f"task.file: {file} has {there} rows; {asked.why} asks for {asked.questions}")
+        elif file and (available := rows(Path(file))) < asked.questions:
+            raise UserError(f"task.file: {file} has {available} rows; {asked.why} asks for {asked.questions}")
     except UserError as error:
         where = f" (scale {node.scale}, arm {node.arm})"
         with graph.recipes[node.recipe].files.told():
@@ -76,7 +76,7 @@ def _asked(graph: Graph, node: Node) -> Iterator[Count]:
 
 
 def _of_training(place: str, part: Asked, stage: Asking) -> Count:
-    """What a stage asks of a task. Of a file it takes all rows unless `problems` says how many."""
+    """Return what a stage asks of a task. Of a file it takes all rows unless `problems` sets a number."""
     task, count, skipped = part.questions, part.problems, getattr(stage, "skip", 0)
     rollout = _prompts(stage) if part is stage else 0
     if isinstance(task, WorldTask):
@@ -87,7 +87,7 @@ def _of_training(place: str, part: Asked, stage: Asking) -> Count:
 
 
 def _prompts(stage: Asking) -> int:
-    """Prompts of a rollout of TRL's on one process; 0 where the recipe does not say how long one is."""
+    """Return the prompts of a rollout of TRL's on one process; 0 if the recipe does not fix its size."""
     if not isinstance(stage, RolloutStage) or stage.lengths is None:
         return 0
     said = "num_generations" in stage.args.model_fields_set
@@ -95,9 +95,9 @@ def _prompts(stage: Asking) -> int:
 
 
 def rows(file: Path) -> int:
-    """How many a file of JSON lines or Parquet has."""
+    """Return the number of rows of a file of JSON lines or Parquet."""
     if file.suffix == ".parquet":
-        from pyarrow import parquet  # late: a start need not wait for it
+        from pyarrow import parquet  # imported here, so that a start need not wait for it
 
         return int(parquet.read_metadata(file).num_rows)
     with file.open(encoding="utf-8", errors="replace") as lines:

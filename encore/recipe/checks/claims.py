@@ -1,8 +1,8 @@
-"""What claims, gates and published numbers compare: that each place exists and can have the metric.
+"""Checks of what claims, gates and published numbers compare: each place exists and can have the metric.
 
-Which curves a stage logs is known only once it runs, so only the form of their names is checked; a claim
+Which curves a stage logs is known only when it runs, so only the form of their names is checked; a claim
 whose number is then missing stays untested. Each place of a frontier must be a checkpoint whose task scores
-kl and what is asked at a KL.
+kl and the score that is asked at a KL.
 
 The `paper` of a claim must be the origin that its source names.
 """
@@ -32,14 +32,14 @@ from encore.recipe.metric_names import (
 from encore.recipe.recipe import Recipe
 
 OF_OURS = re.compile(r"\b(ours|said here)\b", re.IGNORECASE)
-PAPER = re.compile(r"arXiv (\d{4}\.\d{4,5})")  # an origin where a source begins with it, later maybe a rival
-FEWEST = 2  # places of a frontier, between which a score can be interpolated
+PAPER = re.compile(r"arXiv (\d{4}\.\d{4,5})")  # begins the source of a paper's claim
+FEWEST = 2  # smallest number of places of a frontier, between which a score can be interpolated
 
 
 def check(recipe: Recipe) -> None:
     """Check every claim at each of its scales, every published number that names a place, and `coverage`.
 
-    Then, of a recipe whose claims are sound, its gates, and of one whose gates are sound its frontiers.
+    If the claims are sound, check the recipe's gates; if the gates are sound too, check its frontiers.
     """
     mistakes, document = Mistakes(), recipe.document
     if document.coverage is not None:
@@ -58,7 +58,7 @@ def check(recipe: Recipe) -> None:
 
 
 def _scales(recipe: Recipe, part: Scaled) -> list[str]:
-    """The scales that a claim or a published number is of."""
+    """Return the scales of a claim or a published number."""
     return recipe.scales if part.scales is None else list(part.scales)
 
 
@@ -107,7 +107,7 @@ def _check_gate(recipe: Recipe, gate: Gate, scales: list[str]) -> None:
 
 
 def _check_frontiers(recipe: Recipe) -> None:
-    """Check that each frontier has places enough for a curve, each once, and is asked for something."""
+    """Check that each frontier has enough places for a curve, each once, and is asked for something."""
     asked = recipe.document.asked_of_frontiers
     for name, places in recipe.document.frontiers.items():
         path = f"frontiers.{name}"
@@ -153,14 +153,17 @@ def _check_place(recipe: Recipe, scale: str, path: str, place: str, metric_path:
 
 
 def check_checkpoint(recipe: Recipe, scale: str, path: str, place: str) -> tuple[str, str]:
-    """Arm and checkpoint of a place; UserError where it is no evaluated checkpoint at the scale."""
+    """Return arm and checkpoint of a place.
+
+    Raises UserError if it is not an evaluated checkpoint at the scale.
+    """
     arm, checkpoint = _arm_and_node(recipe, scale, path, place)
     known(path, [checkpoint], recipe.checkpoints(scale, arm), f"checkpoint of arm {arm}")
     return arm, checkpoint
 
 
 def _arm_and_node(recipe: Recipe, scale: str, path: str, place: str) -> tuple[str, str]:
-    """The parts of a place; UserError where its arm does not exist at the scale."""
+    """Return the parts of a place. Raises UserError if its arm does not exist at the scale."""
     arm, slash, node = place.partition("/")
     if not slash:
         raise UserError(f'{path}: expected arm/checkpoint or arm/stage, got "{place}"')
@@ -177,7 +180,7 @@ def _tasks(recipe: Recipe, scale: str, arm: str, checkpoint: str) -> Mapping[str
 
 
 def _check_on_frontier(recipe: Recipe, scale: str, path: str, name: str, metric: str) -> None:
-    """That each place of a frontier exists at the scale, and has the scores that the metric is made of."""
+    """Check that each place of a frontier exists at the scale, and has the scores for the metric."""
     match = ON_FRONTIER.fullmatch(metric)
     if not match:
         forms = "TASK/gold_at_kl/NATS, TASK/proxy_at_kl/NATS or TASK/accuracy_at_kl/NATS"
@@ -260,7 +263,7 @@ def _check_pair(recipe: Recipe, path: str, number: Published) -> None:
 
 
 def _check_at_one(scales: Iterable[str], check_at: Callable[[str], None]) -> None:
-    """Check that a check passes at one of the scales at least; else raise its first mistake."""
+    """Check that a check passes at one scale at least; else raise its first mistake."""
     mistakes = []
     for scale in scales:
         try:

@@ -10,7 +10,7 @@ from encore.recipe.recipe import Recipe
 
 
 def check(graph: Graph, recipe: Recipe) -> None:
-    """That every sweep named is a recipe with the dial's seeds and with the trials that the dial counts."""
+    """Check that every named sweep is a recipe with the dial's seeds and the trials that the dial counts."""
     for index, dial in enumerate(recipe.document.dials):
         if dial.sweep is not None:
             _check_sweep(graph, recipe, dial, dial.sweep, f"dials[{index}]")
@@ -23,40 +23,41 @@ def _check_sweep(graph: Graph, recipe: Recipe, dial: Dial, name: str, path: str)
     if not scales:
         raise UserError(f"{path}.sweep: recipe {sweep.name} has no scale of this recipe's")
     for scale in scales:
-        own = sweep.selection(scale, "report", None)[1]
-        if set(own) != set(dial.seeds):
+        chosen_arms = sweep.selection(scale, "report", None)[1]
+        if set(chosen_arms) != set(dial.seeds):
             raise UserError(
-                f"{path}.seeds: expected those of recipe {sweep.name}, {own}; got {list(dial.seeds)}"
+                f"{path}.seeds: expected those of recipe {sweep.name}, {chosen_arms}; got {list(dial.seeds)}"
             )
         said = dial.trials or {}
         known(f"{path}.trials", list(said), recipe.arms(scale), f"arm at scale {scale}", as_key=True)
-        found = _trials(graph, recipe, sweep, scale, said)
+        trials = _trials(graph, recipe, sweep, scale, said)
         for method, number in said.items():
-            if found[method] < number:
+            if trials[method] < number:
                 raise UserError(
-                    f"{path}.trials.{method}: {number}, but recipe {sweep.name} has {found[method]} arms "
+                    f"{path}.trials.{method}: {number}, but recipe {sweep.name} has {trials[method]} arms "
                     f"nearest to it at scale {scale}"
                 )
 
 
 def _trials(graph: Graph, recipe: Recipe, sweep: Recipe, scale: str, arms: Iterable[str]) -> dict[str, int]:
-    """Return of each of these arms of the recipe how many arms of the sweep are trials of it.
+    """Return for each of these arms of the recipe how many arms of the sweep are trials of it.
 
-    A trial is of the arm from which it differs in the fewest settings of the stages both have. Other arms of
-    the recipe have no trials: they may be a method with another value of the very dial that was swept.
+    A trial belongs to the arm from which it differs in the fewest settings of the stages that both have.
+    Other arms of the recipe have no trials: they may be a method with another value of the very dial that was
+    swept.
     """
     methods = {arm: _settings(graph, recipe, sweep, scale, arm) for arm in arms}
     count = dict.fromkeys(methods, 0)
     for arm in sweep.arms(scale):
         trial = _settings(graph, sweep, recipe, scale, arm)
-        apart = {method: len(trial ^ own) for method, own in methods.items() if trial & own}
+        apart = {method: len(trial ^ chosen) for method, chosen in methods.items() if trial & chosen}
         for method, settings in apart.items():
             count[method] += settings == min(apart.values())
     return count
 
 
 def _settings(graph: Graph, recipe: Recipe, other: Recipe, scale: str, arm: str) -> set[tuple[str, str]]:
-    """(path, value) of every setting of an arm, in the stages that the other recipe has too."""
+    """Return (path, value) of every setting of an arm, in the stages that the other recipe has too."""
     both = [name for name in recipe.stages(scale, arm) if name in other.document.stages]
     nodes = [Node(recipe.name, scale, arm, 0, name, "stage") for name in both]
     return {(path, repr(value)) for node in nodes for path, value in _leaves(graph.config(node), node.name)}

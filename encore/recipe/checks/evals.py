@@ -1,4 +1,4 @@
-"""Checks of the stages, and the models of other recipes, that the evaluations of an arm name."""
+"""Checks of the stages, and of the models of other recipes, that the evaluations of an arm name."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
 
 
 def _check_unlabelled(evals: Evals, stage: str, where: str) -> None:
-    """Raise UserError if a task scores by the steps of a reward model that has learnt none."""
+    """Raise UserError if a task scores by the steps of a reward model that has not learnt steps."""
     for name, task in evals.tasks.items():
         for score in task.score:
             if score in BY_STEPS:
@@ -48,7 +48,7 @@ def _check_unlabelled(evals: Evals, stage: str, where: str) -> None:
 
 
 def _check_base(graph: Graph, recipe: Recipe, scale: str, evals: Evals, where: str) -> None:
-    """Raise UserError if candidate templates are for no base model, which the first arm evaluates."""
+    """Raise UserError if candidate templates are set but the first arm evaluates no base model."""
     for name, task in evals.tasks.items():
         places = (task.checkpoints or evals.checkpoints) if task.templates else ()
         nodes = [Node(recipe.name, scale, recipe.arms(scale)[0], 0, place, "eval") for place in places]

@@ -1,4 +1,4 @@
-"""What a stage needs: that it exists, makes what is wanted, and does not need the stage in turn."""
+"""Checks of what a stage needs: it exists, makes what is wanted, and does not need the stage in turn."""
 
 from encore.errors import UserError, known
 from encore.recipe.graph import Graph, Node
@@ -12,7 +12,7 @@ LABELLED = ("samples", "step labels")  # by a world or beforehand
 
 
 def read(graph: Graph, node: Node) -> Stage | None:
-    """Return a stage, or None where its keys have mistakes, which are told where the stage is checked."""
+    """Return a stage, or None if its keys have mistakes, which are reported where the stage is checked."""
     try:
         return graph.stage(node)
     except UserError:
@@ -20,7 +20,7 @@ def read(graph: Graph, node: Node) -> Stage | None:
 
 
 def check_needs(graph: Graph, node: Node, where: str) -> None:
-    """Raise UserError at the first role of a stage that what it names cannot play."""
+    """Raise UserError at the first role of a stage that the named stage cannot fill."""
     if (stage := read(graph, node)) is None:
         return
     for role, text in stage.needs.items():
@@ -58,14 +58,14 @@ def check_cycle(graph: Graph, node: Node, above: list[Node]) -> None:
 
 
 def check_inputs(graph: Graph, node: Node) -> None:
-    """Raise UserError where a stage does not go with what its inputs were made from."""
+    """Raise UserError if a stage does not go with what its inputs were made from."""
     _check_samples(graph, node)
     _check_data(graph, node)
     _check_scored(graph, node)
 
 
 def _check_samples(graph: Graph, node: Node) -> None:
-    """Raise UserError where a stage `label` perceives a reward that the world of its data does not have."""
+    """Raise UserError if a stage `label` perceives a reward that the world of its data does not have."""
     stage = graph.stage(node)
     if not isinstance(stage, LabelStage) or "data" not in stage.needs:
         return
@@ -78,21 +78,21 @@ def _check_samples(graph: Graph, node: Node) -> None:
 
 
 def _check_data(graph: Graph, node: Node) -> None:
-    """Raise UserError unless a stage `reward_model` learns from what its keys are of.
+    """Raise UserError unless the data of a stage `reward_model` fit its keys.
 
-    `labels` take step labels or samples, those of steps a world's alone; `comparisons` preferences.
+    `labels` need step labels or samples, and labels of steps a world; `comparisons` need preferences.
     """
     stage = graph.stage(node)
     if not isinstance(stage, RewardModelStage) or "data" not in stage.needs:
         return
     source = graph.needs(node)["data"]
-    given = graph.stage(source)
+    maker = graph.stage(source)
     key, wanted = ("labels", LABELLED) if stage.labels else ("comparisons", ("preferences",))
-    if given.made not in wanted:
+    if maker.made not in wanted:
         raise UserError(
-            f"needs.data: {key} takes {' or '.join(wanted)}, and stage {source.name} makes {given.made}"
+            f"needs.data: {key} takes {' or '.join(wanted)}, and stage {source.name} makes {maker.made}"
         )
-    task = given.task if isinstance(given, Asking) and given.made == "samples" else None
+    task = maker.task if isinstance(maker, Asking) and maker.made == "samples" else None
     if isinstance(task, GymTask) and stage.labels == "steps":
         raise UserError(
             f"labels: reasoning-gym, the task of stage {source.name}, verifies answers alone; write labels: "
@@ -109,7 +109,7 @@ def _check_data(graph: Graph, node: Node) -> None:
 
 
 def _check_scored(graph: Graph, node: Node) -> None:
-    """Raise UserError unless the reward model of a stage with `aggregation` has learnt what that reads."""
+    """Raise UserError unless the reward model of a stage with `aggregation` has learnt what the key reads."""
     stage = graph.stage(node)
     if not isinstance(stage, GrpoStage) or stage.aggregation is None:
         return

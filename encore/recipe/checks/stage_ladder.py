@@ -1,4 +1,4 @@
-"""Section `stage_ladder`: that each step is a checkpoint, named once, above what is built on it."""
+"""Checks of section `stage_ladder`: each step is a checkpoint, named once, above what is built on it."""
 
 from encore.errors import UserError, known
 from encore.recipe.checks.claims import check_checkpoint
@@ -7,7 +7,7 @@ from encore.recipe.recipe import Recipe
 
 
 def check(graph: Graph, recipe: Recipe) -> None:
-    """Every step at each scale that has its arm."""
+    """Check every step at each scale that has its arm."""
     steps = recipe.document.stage_ladder
     for key in ("name", "at"):
         values = [getattr(step, key) for step in steps]
@@ -22,7 +22,7 @@ def check(graph: Graph, recipe: Recipe) -> None:
 
 
 def _check_at(graph: Graph, recipe: Recipe, scale: str) -> None:
-    above: dict[str, set[Node]] = {}  # name -> all stages that the step is made of
+    above: dict[str, set[Node]] = {}  # name -> all stages that lead to the step
     for index, step in enumerate(recipe.document.stage_ladder):
         path = f"stage_ladder[{index}].at"
         if step.at.partition("/")[0] not in recipe.arms(scale):

@@ -1,4 +1,4 @@
-"""The kinds of stage, one file each: what a stage of the kind may say."""
+"""The kinds of stage, one file each: the keys that a stage of the kind may have."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -39,7 +39,7 @@ KINDS: dict[str, type[Stage]] = {
 
 
 def read(stage: Mapping[str, Any], path: str = "", where: str = "") -> Stage:
-    """The stage at `path` of a recipe, all layers laid on each other; its rules are not checked.
+    """Return the stage at `path` of a recipe, with all layers merged; its rules are not checked.
 
     Raises UserError with all mistakes, lines that begin with `path` and end with `where`.
     """
@@ -50,16 +50,16 @@ def read(stage: Mapping[str, Any], path: str = "", where: str = "") -> Stage:
 
 
 def check_layer(layer: Mapping[str, Any], run: str, path: str) -> None:
-    """Raise UserError with all mistakes in a layer of a stage, which may lack what another layer says."""
+    """Raise UserError with all mistakes in a layer of a stage, which may lack keys of other layers."""
     try:
         KINDS[run].model_validate({**layer, "run": run})
     except ValidationError as error:
-        if found := lines(error, layer, [path], whole=False):
-            raise UserError("\n".join(found)) from None
+        if mistakes := lines(error, layer, [path], whole=False):
+            raise UserError("\n".join(mistakes)) from None
 
 
 def args_of(run: str) -> type[Args] | None:
-    """The class of `args` of a kind of stage; None of a kind without arguments."""
+    """Return the class of `args` of a kind of stage; None for a kind without arguments."""
     field = KINDS[run].model_fields.get("args")
     classes = (field.annotation, *get_args(field.annotation)) if field else ()
     return next((each for each in classes if isinstance(each, type) and issubclass(each, Args)), None)

@@ -9,8 +9,12 @@ from encore.recipe.args import Args, Batch, Rate
 from encore.recipe.base import Mistake, NotNegative, Positive
 from encore.recipe.kinds.stage import Stage, rule
 
-MOST_GROUPS = 20_000  # of a rollout's draws, all of which are listed
-COMPARING = ("leave_one_out", "centered", "normalized")  # the draws of a group with each other
+MOST_GROUPS = 20_000  # most groups of draws, all of which are listed
+COMPARING = (
+    "leave_one_out",
+    "centered",
+    "normalized",
+)  # advantages that compare the draws of a group with each other
 
 
 class BanditArgs(Args):
@@ -37,7 +41,7 @@ class BanditArgs(Args):
 
     @property
     def strings(self) -> int:
-        """How many strings there are: those that end before their last token, and those that do not."""
+        """The number of strings: those that end before their last token, and those that do not."""
         return sum(self.letters**size for size in range(self.longest)) + self.letters**self.longest
 
 
@@ -52,7 +56,7 @@ class BanditStage(Stage):
 
     @rule
     def _strings_that_can_be_listed(self) -> Iterator[Mistake]:
-        """Yield more groups of strings than are listed, and groups of one that are to be compared."""
+        """Yield the mistakes: too many groups of strings to list, and groups of 1 that are to be compared."""
         args = self.args
         if (groups := args.strings**args.group) > MOST_GROUPS:
             words = f"{args.strings} strings make {groups:,} groups; at most {MOST_GROUPS:,} are listed"
@@ -62,7 +66,7 @@ class BanditStage(Stage):
 
     @rule
     def _a_penalty_in_one_place(self) -> Iterator[Mistake]:
-        """Yield a penalty without a coefficient or the reverse, and one that its place does not allow."""
+        """Yield a penalty without a coefficient or the reverse, or one that its place does not allow."""
         args = self.args
         if args.objective == "dpo":
             if not args.beta or args.kl != "none":
@@ -74,7 +78,7 @@ class BanditStage(Stage):
 
     @rule
     def _a_critic_of_gae(self) -> Iterator[Mistake]:
-        """Yield what another advantage, or another objective, does not read."""
+        """Yield keys that another advantage, or another objective, does not read."""
         args = self.args
         if args.advantage != "gae":
             for name in ("lam", "critic_error"):

@@ -17,7 +17,7 @@ class Domain(Rewarded):
     share: PartOfAll | None = None  # of the prompts; all shares come to 1
 
     def lacking(self) -> Iterator[Mistake]:
-        """Yield what a domain must have and this one has not."""
+        """Yield the keys that a domain must have and this one lacks."""
         for key in ("task", "template", "share", "rewards"):
             if getattr(self, key) is None and not (key == "template" and self.chat):
                 yield key, "missing"
@@ -56,7 +56,7 @@ class DomainStage(RolloutStage):
             yield from below(f"domains.{name}", domain.asked_mistakes(_needs_answers(domain.rewards)))
 
     def _misshapen(self, domains: dict[str, Domain]) -> Iterator[Mistake]:
-        """Yield domains that are not two or more, complete, with no task beside them."""
+        """Yield the mistakes: fewer than two domains, incomplete domains, or a task beside them."""
         for key in ("task", "template", "chat", "problems", "rewards"):
             if getattr(self, key) is not None:
                 yield key, f"each of domains has its own; remove {key} or domains"
@@ -72,5 +72,5 @@ class DomainStage(RolloutStage):
 
 
 def _needs_answers(rewards: dict[str, float] | None) -> bool:
-    """Whether rewards need answers; they do not where a reward model alone judges."""
+    """Return whether rewards need answers; they do not if a reward model alone judges."""
     return REWARD_MODEL not in (rewards or {}) or "accuracy" in (rewards or {})

@@ -30,7 +30,7 @@ class DpoStage(TuningStage, MeasuredStage):
 
     @rule
     def _losses(self) -> Iterator[Mistake]:
-        """Yield losses that there are not, or what the losses take no notice of."""
+        """Yield losses that do not exist, and keys that the losses ignore."""
         args = self.args
         losses = args.loss_type
         known("args.loss_type", losses, list(DPO_LOSSES), "loss")

@@ -36,7 +36,7 @@ class MixedGroups(Model):
 
 
 class Replay(Model):
-    """From the second iteration on, a share of the prompts are earlier ones (DeepSeekMath, §4.1.4)."""
+    """The share of earlier prompts in each iteration after the first (DeepSeekMath, §4.1.4)."""
 
     every: Positive  # optimizer steps of an iteration
     share: Share
@@ -73,25 +73,25 @@ class GrpoStage(DomainStage):
     # leave out prompts that share 13 words in a row with a data set of evals.tasks
     # (encore/data/decontamination.py)
     decontaminate: bool = False
-    # Of a reward model with `labels`, in place of its score: the chance that the answer is right (last), that
-    # of every step, the answer among them (product), the least of these (min), or their sum:
-    # encore/rewards/learned.py
+    # For a reward model with `labels`, instead of its score: the chance that the answer is right (last), the
+    # chance that every step and the answer are right (product), the smallest of these chances (min), or their
+    # sum: encore/rewards/learned.py
     aggregation: Literal["last", "product", "min", "sum"] | None = None
-    # In place of args.max_completion_length: {step: cap}, the cap of all rollouts after so many optimizer
-    # steps, rising from step 0 on. Where loss_type dr_grpo divides by the cap, and for soft_overlong, it is
-    # the one of the rollout.
+    # {step: cap}, instead of args.max_completion_length: the cap of all rollouts after this number of
+    # optimizer steps, rising from step 0 on. Where loss_type dr_grpo divides by the cap, and for
+    # soft_overlong, it is the rollout's cap.
     caps: dict[Step, Positive] | None = None
-    # Below: what TRL cannot be told by `args`. Without these keys the objective is TRL's. the advantage, in
-    # place of TRL's; equations: encore/objectives/advantages.py, of process: process_supervision.py
+    # The keys below have no argument in TRL; without them the objective is TRL's. The advantage, instead of
+    # TRL's; equations: encore/objectives/advantages.py, for process: process_supervision.py
     advantage: (
         Literal["leave_one_out", "moving_average", "raw", "best", "positive", "above_mean", "process"] | None
     ) = None
     # none: policy gradient without a ratio, however often a rollout is used; sequence_token: GSPO, Eq. 13-14
     importance_ratio: Literal["none", "sequence_token"] | None = None
-    # my_module:loss, a function of one's own in place of loss_type and of every ratio; docs/own.md
+    # my_module:loss, a user's function instead of loss_type and any ratio; docs/own.md
     objective: str | None = None
-    # a prompt is read once for all of its completions that lie in one micro-batch: much less work where
-    # answers are short; equal but for rounding: encore/learning/shared_prompts.py
+    # whether a prompt is read once for all of its completions in a micro-batch: much less work if answers are
+    # short; equal but for rounding: encore/learning/shared_prompts.py
     share_prompts: bool = False
     dynamic_sampling: MixedGroups | None = None
     # standard deviation in nats of noise on old log-probabilities, as if the sampler differed from the policy
@@ -100,7 +100,7 @@ class GrpoStage(DomainStage):
     tool: Tool | None = (
         None  # that the policy may call; args.max_completion_length counts its own tokens alone
     )
-    learn_results: bool = False  # what the tool says is in the loss too
+    learn_results: bool = False  # whether the tool's results are in the loss too
 
     @property
     def caps_by_step(self) -> Caps:
@@ -111,27 +111,27 @@ class GrpoStage(DomainStage):
 
     @rule
     def _shared_prompts(self) -> Iterator[Mistake]:
-        """Yield several GPUs, whose processes must call the model equally often."""
+        """Yield a mistake for several GPUs, whose processes must call the model equally often."""
         if self.share_prompts and self.resources.gpu > 1:
             words = f"not on several GPUs, and resources.gpu is {self.resources.gpu}; remove one of them"
             yield "share_prompts", words
 
     @rule
     def _reward_model(self) -> Iterator[Mistake]:
-        """Yield a reward model that is not there where it is used, or that nothing uses."""
+        """Yield a mistake if a reward model is missing where it is used, or if nothing uses it."""
         used = [place for place, names in self.weights.items() if REWARD_MODEL in names]
-        given = REWARD_MODEL in self.needs
-        if used and not given:
+        has_model = REWARD_MODEL in self.needs
+        if used and not has_model:
             words = "needs.reward_model is missing; name the stage that trains it"
             yield f"{used[0]}.reward_model", words
-        if given and not used:
+        if has_model and not used:
             yield "needs.reward_model", "no rewards use it; remove it"
         if self.ensemble and not used:
             yield "ensemble", "rewards.reward_model is missing, there is nothing to aggregate"
 
     @rule
     def _domains_apart(self) -> Iterator[Mistake]:
-        """Yield what would carry the rewards of one domain to another, or needs prompts of one task."""
+        """Yield keys that would carry the rewards of one domain to another, or need prompts of one task."""
         if self.domains is None:
             return
         if self.args.scale_rewards == "batch":
@@ -154,7 +154,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _rising_caps(self) -> Iterator[Mistake]:
-        """Yield caps that do not rise from step 0 on, within the steps of the stage, between two rollouts."""
+        """Yield mistakes unless caps rise from step 0 on, within the stage, between two rollouts."""
         if self.caps is None:
             return
         caps, args = self.caps_by_step, self.args
@@ -178,7 +178,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _steps_to_aggregate(self) -> Iterator[Mistake]:
-        """Yield what keeps the steps that a reward is to be made of from being told."""
+        """Yield what prevents telling apart the steps of a completion, which the reward aggregates."""
         if self.aggregation is None:
             return
         if self.domains is not None:
@@ -192,7 +192,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _own_objective(self) -> Iterator[Mistake]:
-        """Yield an objective of one's own that is not there, and what says the same beside it."""
+        """Yield mistakes of a user's objective: it is missing, or other keys say the same."""
         if self.objective is None:
             return
         yield from own_mistakes("objective", self.objective)
@@ -206,7 +206,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _advantage(self) -> Iterator[Mistake]:
-        """Yield what an advantage in place of TRL's would ignore, or cannot have."""
+        """Yield keys that an advantage other than TRL's would ignore, or cannot have."""
         args, advantage = self.args, self.advantage
         if advantage in ACCURACY_ALONE:
             for name, weight in (self.rewards or {}).items():
@@ -233,7 +233,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _ratio(self) -> Iterator[Mistake]:
-        """Yield two importance ratios, and what a ratio leaves without effect."""
+        """Yield mistakes: two importance ratios, and keys that a ratio leaves without effect."""
         args, ratio = self.args, self.importance_ratio
         if ratio and args.importance_sampling_level == "sequence":
             words = f"{ratio} is a level of its own; set importance_sampling_level to token"
@@ -255,14 +255,14 @@ class GrpoStage(DomainStage):
 
     @rule
     def _whole_steps(self) -> Iterator[Mistake]:
-        """Yield a rollout that is not whole optimizer steps, where the loss needs it."""
+        """Yield a mistake for a rollout that is not whole optimizer steps, if the loss needs it."""
         if lengths := self.lengths:
             check_window(self.args.loss_type, lengths[1], lengths[0], self.units)
         yield from ()
 
     @rule
     def _tool(self) -> Iterator[Mistake]:
-        """Yield what does not go with a tool, or is without effect where there is none."""
+        """Yield keys that do not go with a tool, or have no effect without a tool."""
         if self.tool is None:
             if self.learn_results:
                 words = "without effect, for no tool gives results; name one, or remove it"
@@ -275,7 +275,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _order_of_prompts(self) -> Iterator[Mistake]:
-        """Yield what dynamic sampling and replay cannot do without, and what has another order of prompts."""
+        """Yield keys that dynamic sampling and replay need, and keys with another order of prompts."""
         args = self.args
         if self.dynamic_sampling and self.task is not None and not self.task.is_verified:
             yield "dynamic_sampling", "it reads accuracy, and the task has no verifier"

@@ -10,7 +10,7 @@ from encore.recipe.kinds.stage import Stage, rule
 from encore.recipe.machine import Source
 from encore.recipe.task import JUDGED, Comparisons, refusing
 
-# by (who labels) -> the roles it needs
+# by (the labeller) -> the roles it needs
 NEEDS: dict[str, tuple[str, ...]] = {
     "gold": ("data",),
     "annotator": ("data",),
@@ -21,7 +21,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "language_model": ("data",),
     "dataset": (),
 }
-# by -> a role that it may need, in place of the dial `model`
+# by -> a role that it may need, instead of the dial `model`
 MAY_NEED: dict[str, tuple[str, ...]] = {"language_model": ("policy",)}
 # by -> its dials, under `labeller`
 DIALS: dict[str, tuple[str, ...]] = {
@@ -35,8 +35,8 @@ DIALS: dict[str, tuple[str, ...]] = {
 REWARDS = {"gold": "gold", "annotator": "gold", "judge": "judge"}
 VALIDATION = 0.1
 NO_WORLD = "a world has no comparisons; name its samples in needs.data"
-OF_DATASETS = ("task", "template", "problems")  # keys of by: dataset alone
-AGAIN = ("reward_model", "self", "language_model")  # they can label preferences anew
+OF_DATASETS = ("task", "template", "problems")  # keys that only `by: dataset` has
+AGAIN = ("reward_model", "self", "language_model")  # labellers that can label preferences anew
 
 
 class Labeller(Model):
@@ -88,12 +88,12 @@ class LabelStage(Stage):
 
     @property
     def made(self) -> str:
-        """Preferences or, with `keep`, demonstrations."""
+        """The product: preferences or, with `keep`, demonstrations."""
         return "preferences" if self.keep == "preferences" else "demonstrations"
 
     @rule
     def _roles(self) -> Iterator[Mistake]:
-        """Yield roles that `by` lacks, and those that it does not use."""
+        """Yield roles that `by` lacks, and roles that it does not use."""
         by = self.by
         for role in NEEDS[by]:
             if role not in self.needs:
@@ -106,24 +106,24 @@ class LabelStage(Stage):
 
     @rule
     def _dials(self) -> Iterator[Mistake]:
-        """Yield dials that `by` has not, and those that follow from others."""
-        by, given = self.by, self.labeller.model_fields_set
+        """Yield dials that `by` lacks, and dials that follow from others."""
+        by, set_dials = self.by, self.labeller.model_fields_set
         dials = DIALS.get(by, ())
         for dial in self.labeller.said:
             if dial not in dials:
                 hint = nearest(dial, [*dials]) if dials else "; it has none"
                 yield f"labeller.{dial}", f"no dial of by: {by}{hint}"
                 return
-        if by == "annotator" and len(given) != 1:
+        if by == "annotator" and len(set_dials) != 1:
             words = f"expected one of {', '.join(dials)}, got {', '.join(self.labeller.said) or 'none'}"
             yield "labeller", words
-        if by == "judge" and given >= {"accuracy", "temperature", "bias"}:
+        if by == "judge" and set_dials >= {"accuracy", "temperature", "bias"}:
             words = "it follows from temperature and bias; remove one of the three"
             yield "labeller.accuracy", words
 
     @rule
     def _language_model(self) -> Iterator[Mistake]:
-        """Yield a language model that is asked twice, or by no question, or not at all."""
+        """Yield mistakes of a language model: asked twice, by no question, or not at all."""
         if self.by != "language_model":
             return
         dials = self.labeller
@@ -141,7 +141,7 @@ class LabelStage(Stage):
 
     @rule
     def _data_set(self) -> Iterator[Mistake]:
-        """Yield keys of a data set where there is none, and a data set that is not named."""
+        """Yield keys of a data set without a data set, and a data set that is not named."""
         if self.by == "dataset":
             if self.task is None:
                 yield "task", "missing; by: dataset needs it"
@@ -154,7 +154,7 @@ class LabelStage(Stage):
 
     @rule
     def _demonstrations(self) -> Iterator[Mistake]:
-        """Yield demonstrations to keep that `by` cannot tell, and a split that they have not."""
+        """Yield `keep: right` without the verifier, and a `validation` split of demonstrations."""
         if self.keep == "preferences":
             return
         if self.keep == "right" and self.by != "verifier":
@@ -166,7 +166,7 @@ class LabelStage(Stage):
 
 
 def check_relabels(by: str, where: str) -> None:
-    """Raise UserError unless `by` can label preferences anew: they no longer have the task they are of."""
+    """Raise UserError unless `by` can label preferences anew: they no longer have their task."""
     if by not in AGAIN:
         raise UserError(f"by: {by} takes samples, {where} makes preferences; those take {' or '.join(AGAIN)}")
 

@@ -39,13 +39,13 @@ class LabelStepsStage(FromPolicy, Engine):
 
     @rule
     def _one_start(self) -> Iterator[Mistake]:
-        """Yield rollouts that start from two models, or from none; a data set starts from none."""
+        """Yield a mistake unless rollouts start from one model; a data set starts from none."""
         if self.by == "rollouts":
             yield from super()._one_start()
 
     @rule
     def _keys_of_by(self) -> Iterator[Mistake]:
-        """Yield keys and roles that `by` does not use, and those that it lacks."""
+        """Yield keys and roles that `by` does not use, and keys and roles that it lacks."""
         for key in OF_DATASETS if self.by == "rollouts" else OF_ROLLOUTS:
             if key in self.model_fields_set:
                 yield key, f"by: {self.by} does not use it; remove it"

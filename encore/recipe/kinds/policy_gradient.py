@@ -10,7 +10,7 @@ from encore.recipe.machine import Dtype
 from encore.recipe.reward_names import check_overlong
 from encore.recipe.task import Rewarded
 
-COMPARING = ("centered", "normalized")  # the mean of the responses to a prompt is taken from each
+COMPARING = ("centered", "normalized")  # deltas that take the mean of the responses to a prompt from each
 
 
 class PolicyGradientStage(Rewarded, Asking):
@@ -25,12 +25,12 @@ class PolicyGradientStage(Rewarded, Asking):
     saved_dtype: Dtype | None = None  # as in stage pretrain
 
     def step_size(self, processes: int) -> int:
-        """Return the responses of an optimizer step, which are those of the rollout."""
+        """Return the responses of an optimizer step, which are all responses of the rollout."""
         return self.args.prompts_per_epoch * self.args.num_generations
 
     @property
     def steps(self) -> int:
-        """The optimizer steps."""
+        """The number of optimizer steps."""
         return self.args.epochs * self.args.inner_steps
 
     @rule
@@ -44,6 +44,6 @@ class PolicyGradientStage(Rewarded, Asking):
 
     @rule
     def _ratio(self) -> Iterator[Mistake]:
-        """Yield a defect of a ratio that the loss has not."""
+        """Yield a mistake for a defect of a ratio that the loss does not have."""
         if self.args.log_ratio and self.args.loss == "naive":
             yield "args.log_ratio", "loss naive has no ratio; use unclipped or clipped"

@@ -86,7 +86,7 @@ class PpoStage(RolloutStage):
 
     @rule
     def _scores(self) -> Iterator[Mistake]:
-        """Yield a target of the KL that nothing can reach, and two punishments of one truncation."""
+        """Yield mistakes: a target of the KL that nothing can reach, and two penalties for one truncation."""
         if self.args.kl_target is not None and not self.args.kl_coef:
             yield "args.kl_target", "kl_coef is 0; expected more, to start from"
         if self.args.missing_eos_penalty is not None and self.args.missing_eos_score is not None:
@@ -94,35 +94,35 @@ class PpoStage(RolloutStage):
 
     @rule
     def _reward_model(self) -> Iterator[Mistake]:
-        """Yield a reward model that is not there where it is used, or that nothing uses."""
-        weights, given = self.rewards or {}, REWARD_MODEL in self.needs
-        if REWARD_MODEL in weights and not given:
+        """Yield a mistake if a reward model is missing where it is used, or if nothing uses it."""
+        weights, has_model = self.rewards or {}, REWARD_MODEL in self.needs
+        if REWARD_MODEL in weights and not has_model:
             words = "needs.reward_model is missing; name the stage that trains it"
             yield "rewards.reward_model", words
         if not any(weights.values()):
             yield "rewards", "expected one with a weight other than 0"
-        if given and REWARD_MODEL not in weights and self.critic != REWARD_MODEL:
+        if has_model and REWARD_MODEL not in weights and self.critic != REWARD_MODEL:
             yield "needs.reward_model", "neither rewards nor critic uses it; remove it"
-        if self.critic == REWARD_MODEL and not given:
+        if self.critic == REWARD_MODEL and not has_model:
             yield "critic", "reward_model, but needs.reward_model is missing"
         if self.ensemble and REWARD_MODEL not in weights:
             yield "ensemble", "rewards.reward_model is missing, there is nothing to aggregate"
 
     @rule
     def _critic_with_adapters(self) -> Iterator[Mistake]:
-        """Yield a critic that adapters have nothing to add to."""
+        """Yield a mistake for a critic that has no layers for adapters."""
         if self.lora and self.critic == "random":
             words = "random has learnt nothing that adapters could add to; take policy or reward_model"
             yield "critic", words
 
     @rule
     def _one_source_of_documents(self) -> Iterator[Mistake]:
-        """Yield documents to learn from that have two sources, or none, or a source that lacks something."""
+        """Yield a mistake unless the documents to learn from have one complete source."""
         if self.ptx is None:
             return
-        given = [key for key in OF_WORLD if getattr(self.ptx, key) is not None]
-        if (self.ptx.data is not None) == bool(given):
-            both = "both are" if given else "neither is"
+        set_keys = [key for key in OF_WORLD if getattr(self.ptx, key) is not None]
+        if (self.ptx.data is not None) == bool(set_keys):
+            both = "both are" if set_keys else "neither is"
             yield "ptx", f"its documents are those of data, or of task, template and corpus; {both} given"
         elif self.ptx.data is None:
             yield from self._documents_of_a_world(self.ptx)

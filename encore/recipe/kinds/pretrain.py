@@ -31,7 +31,7 @@ class PretrainStage(MeasuredStage):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield every role in `needs`: the stage needs no other."""
+        """Yield every role in `needs` but data: the stage needs no other."""
         needs = value.get("needs")
         for role in needs if isinstance(needs, Mapping) else ():
             yield mistake(("needs", role), unknown_key(role, []))

@@ -8,7 +8,7 @@ from encore.recipe.args import RejectionSamplingArgs
 from encore.recipe.base import Mistake
 from encore.recipe.kinds.stage import Drawing, rule
 
-COMMON = ("format", "english")  # of rewards/rules.py, that every task has
+COMMON = ("format", "english")  # rewards of rewards/rules.py that every task has
 IN_DEVIATIONS = ("gold", "judge")  # rewards in standard deviations; all others are from 0 to 1
 
 
@@ -28,7 +28,7 @@ class RejectionSamplingStage(Drawing):
 
     @rule
     def _thresholds(self) -> Iterator[Mistake]:
-        """Yield a threshold that is of no reward of the task, or that lets all or nothing pass."""
+        """Yield a threshold of a reward that the task lacks, or that lets all or nothing pass."""
         world = self.task.make_world() if self.task else None
         known("keep", self.keep, [*COMMON, *(world.rewards if world else {})], "reward", as_key=True)
         for name, least in self.keep.items():

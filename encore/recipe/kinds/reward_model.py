@@ -42,7 +42,7 @@ class RewardModelStage(TuningStage):
 
     @rule
     def _comparisons_or_labels(self) -> Iterator[Mistake]:
-        """Yield a reward model that learns from both, or neither, and what one with labels has not."""
+        """Yield a reward model that learns from both or neither, and keys that do not go with labels."""
         if (self.labels is None) == (self.comparisons is None):
             yield "labels, comparisons", "expected one of the two"
             return
@@ -53,7 +53,7 @@ class RewardModelStage(TuningStage):
 
     @rule
     def _one_centre(self) -> Iterator[Mistake]:
-        """Yield demonstrations that have two sources, or one that is not sound."""
+        """Yield mistakes: demonstrations with two sources, or with a source that is not sound."""
         if self.demonstrations is None:
             return
         if "demonstrations" in self.needs:

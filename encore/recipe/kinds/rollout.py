@@ -1,4 +1,4 @@
-"""What stages `grpo` and `ppo` have in common: the policy is trained on rollouts of its own."""
+"""The common part of stages `grpo` and `ppo`: the policy is trained on its own rollouts."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal
@@ -13,7 +13,7 @@ from encore.recipe.reward_names import check_overlong
 from encore.recipe.task import Rewarded
 
 REWARD_MODEL = "reward_model"
-FARTHEST = 100_000  # a divisor is looked for up to there
+FARTHEST = 100_000  # divisors are tried up to this number
 # arguments that change what completions are drawn from, or what draws them -> the value without effect
 PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": False}
@@ -60,7 +60,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
         return super().batches | of_rollout
 
     def completions(self, processes: int = 1) -> int:
-        """Return the completions of a rollout, over all processes; what is not said follows TRL's rule."""
+        """Return the completions of a rollout, over all processes; unset keys follow TRL's rule."""
         if stated := self.args.generation_batch_size or self.global_batch:
             return stated
         micro_batches = self.args.steps_per_generation or self.args.gradient_accumulation_steps
@@ -68,7 +68,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def lengths(self) -> tuple[int, int] | None:
-        """How long a rollout and an optimizer step are, in `units`; None if a rollout is left to TRL."""
+        """The lengths of a rollout and of an optimizer step, in `units`; None if TRL decides the rollout."""
         if self.global_batch:
             whole = self.args.generation_batch_size
             return (whole, self.global_batch) if whole else None
@@ -84,13 +84,13 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def steps_a_rollout(self) -> float:
-        """How many optimizer steps are made on a rollout."""
+        """The number of optimizer steps that are made on a rollout."""
         whole, step = self.lengths or (1, 1)
         return whole * self.args.num_iterations / step
 
     @rule
     def _whole_groups(self) -> Iterator[Mistake]:
-        """Yield a rollout that is not whole micro-batches and groups."""
+        """Yield a mistake if a rollout is not whole micro-batches and groups."""
         args = self.args
         if args.generation_batch_size and args.steps_per_generation:
             words = "steps_per_generation is given too; remove one of the two"
@@ -119,26 +119,26 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def caps_by_step(self) -> Caps:
-        """The cap of completions from step 0 on; empty where there is none."""
+        """The caps of completions from step 0 on; empty without a cap."""
         cap = self.args.max_completion_length
         return {} if cap is None else {0: cap}
 
     def _near(self, size: int) -> int:
-        """The size of a group that divides a rollout of `size`, nearest to what the recipe says."""
+        """Return the group size that divides a rollout of `size`, nearest to the recipe's."""
         group = self.args.num_generations or 0
         near = (n for gap in range(group, FARTHEST) for n in (2 * group - gap, gap))
         return next((n for n in near if self.least_group <= n <= size and not size % n), size)
 
     @rule
     def _overlong(self) -> Iterator[Mistake]:
-        """Yield a reward soft_overlong without its cache, or a cache that is not below the cap."""
+        """Yield mistakes: reward soft_overlong without its cache, or a cache that is not below the cap."""
         names = [name for rewards in self.weights.values() for name in rewards]
         check_overlong(names, self.soft_overlong_cache, min(self.caps_by_step.values(), default=None))
         yield from ()
 
     @rule
     def _server(self) -> Iterator[Mistake]:
-        """Yield what does not go with vLLM, colocated or a server."""
+        """Yield keys that do not go with vLLM, colocated or as a server."""
         args = self.args
         if not args.use_vllm or args.vllm_mode != "server":
             if self.vllm_gpus is not None:

@@ -46,7 +46,7 @@ class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
 
     @rule
     def _one_source(self) -> Iterator[Mistake]:
-        """Yield demonstrations that have two sources, or none: a stage, a world or a data set."""
+        """Yield a mistake unless demonstrations have one source: a stage, a world or a data set."""
         written = [key for key in ("task", "template", "corpus") if getattr(self, key) is not None]
         if "data" in self.needs:
             if written:

@@ -1,4 +1,4 @@
-"""What stages of all kinds have in common, and the parts that several kinds have."""
+"""The common part of stages of all kinds, and parts that several kinds have."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -24,7 +24,7 @@ class Lora(Model):
     quantized: Literal["nf4"] | None = None
 
 
-# role -> what a stage must make to play it, unless the kind of the stage that needs it says otherwise
+# role -> what the stage in this role must make, unless the kind of the needing stage says otherwise
 PLAYED_BY = {
     "demonstrations": "demonstrations",
     "reward_model": "a reward model",
@@ -42,8 +42,9 @@ def rule(check: Rule) -> Rule:
 class Stage(Model):
     """A stage of any kind.
 
-    A field that no default fits is None where the recipe does not say it. The class variables say what a
-    stage must have once scale and arm are laid over it, its rules which of its keys go together.
+    A field is None if the recipe does not set it and it has no fitting default. The class variables say what
+    a stage must have after the layers of scale and arm are merged; its rules say which of its keys go
+    together.
     """
 
     required: ClassVar[tuple[str, ...]] = ()  # keys
@@ -66,28 +67,31 @@ class Stage(Model):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        """Gather the rules of the class and its bases; a rule of the same name replaces that of a base."""
+        """Collect the rules of the class and its bases; a rule of the same name replaces that of a base."""
         marked = (
             name
             for each in reversed(cls.__mro__)
-            for name, own in vars(each).items()
-            if hasattr(own, "is_rule")
+            for name, class_rules in vars(each).items()
+            if hasattr(class_rules, "is_rule")
         )
         cls.rules = tuple(getattr(cls, name) for name in dict.fromkeys(marked))
 
     def unsound(self) -> Iterator[Mistake]:
-        """Yield the mistakes within a task, a form, rewards or documents, which rules take for sound."""
+        """Yield the mistakes within a task, a form, rewards or documents.
+
+        Rules assume that there are none.
+        """
         yield from ()
 
     def broken(self) -> Iterator[Mistake]:
-        """Yield what is unsound or, if nothing is, what the rules find, those of a base class first."""
+        """Yield what is unsound or, if nothing is, the mistakes by the rules, those of a base class first."""
         mistakes = [*below("", self.unsound())]
         yield from mistakes
         for check in () if mistakes else self.rules:
             yield from below("", check(self))
 
     def incomplete(self) -> Iterator[Mistake]:
-        """Yield the first key that is missing; else the first field of `args` that must be written out."""
+        """Yield the first missing key; else the first field of `args` that must be written out."""
         stood_for = {name for key in self.model_fields_set for name in self.stands_for.get(key, ())}
         for key in self.required:
             if key not in stood_for and not _is_said(self, key):
@@ -103,15 +107,15 @@ class Stage(Model):
                 return
 
     def check(self, path: str = "", where: str = "", whole: bool = False) -> None:
-        """Raise UserError with what `broken` finds: lines that begin with `path` and end with `where`.
+        """Raise UserError with what `broken` yields: lines that begin with `path` and end with `where`.
 
-        `whole`: also with what `incomplete` finds; without a key that is missing the rules make no sense.
+        `whole`: also with what `incomplete` yields; if a key is missing, the rules are not applied.
         """
         lacking = [*self.incomplete()] if whole else []
         missing = any(words == "missing" for _, words in lacking)
-        found = [*lacking, *(() if missing else self.broken())]
-        if found:
-            at = ((".".join(filter(None, (path, key))), words) for key, words in found)
+        mistakes = [*lacking, *(() if missing else self.broken())]
+        if mistakes:
+            at = ((".".join(filter(None, (path, key))), words) for key, words in mistakes)
             raise UserError("\n".join(f"{place}: {words}{where}" for place, words in at))
 
     @property
@@ -121,7 +125,7 @@ class Stage(Model):
 
     @classmethod
     def played_by(cls, role: str) -> str:
-        """Return what can play a role that the stage needs, such as "samples or preferences"."""
+        """Return what can fill a role that the stage needs, such as "samples or preferences"."""
         return cls.takes.get(role, PLAYED_BY.get(role, "a model"))
 
     @property
@@ -141,7 +145,7 @@ class Stage(Model):
 
     @property
     def training_nodes(self) -> int:
-        """The machines that train; of several, a vLLM server has the last for itself."""
+        """The number of machines that train; if there are several, a vLLM server has one more, the last."""
         nodes = self.resources.nodes
         return nodes - 1 if nodes > 1 and self.serving else nodes
 
@@ -152,7 +156,7 @@ class Stage(Model):
 
     @rule
     def _one_machine(self) -> Iterator[Mistake]:
-        """Yield what no machine, or not the number of machines that is asked for, can give."""
+        """Yield resources that no machine, or not the requested number of machines, can give."""
         nodes, gpus = self.resources.nodes, self.resources.gpu
         if nodes == 1:
             check_one(gpus, self.serving)
@@ -162,7 +166,7 @@ class Stage(Model):
 
     @rule
     def _no_shards(self) -> Iterator[Mistake]:
-        """Yield `shard` of a stage whose weights nothing spreads."""
+        """Yield a mistake for `shard` in a stage whose weights are never spread."""
         how, gpus = self.resources.shard, self.resources.gpu
         if how and (self.run not in SHARDED or gpus < 2):
             kinds = ", ".join(SHARDED)
@@ -171,7 +175,7 @@ class Stage(Model):
 
 
 def _is_said(stage: Stage, key: str) -> bool:
-    """Whether a stage says a key, such as args.learning_rate."""
+    """Return whether a stage sets a key, such as args.learning_rate."""
     value: Any = stage
     for part in key.split("."):
         if part not in (value if isinstance(value, dict) else value.model_fields_set):
@@ -187,7 +191,7 @@ class FromPolicy(Stage):
 
     @rule
     def _one_start(self) -> Iterator[Mistake]:
-        """Yield a stage that starts from two models, or from none."""
+        """Yield a mistake unless the stage starts from exactly one model."""
         if ("policy" in self.needs) == (self.model is not None):
             both = "both are" if self.model else "neither is"
             yield "", f"it starts from one of needs.policy and model; {both} given"

@@ -1,4 +1,4 @@
-"""What stages with a Trainer have in common: a batch that is spread over GPUs, intervals, adapters."""
+"""The common part of stages with a Trainer: a batch that is spread over GPUs, intervals, adapters."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -14,8 +14,12 @@ FOLLOWS = {
     "gradient_accumulation_steps": "it follows from global_batch and the number of GPUs; remove it",
     "steps_per_generation": "it depends on the number of GPUs; write generation_batch_size, of all of them",
 }
-INTERVALS = ("logging_steps", "eval_steps", "save_steps")  # of optimizer steps, or a share of all of them
-MOST_MARKS = 1000  # evaluations within a stage: each is a job with a model on disk
+INTERVALS = (
+    "logging_steps",
+    "eval_steps",
+    "save_steps",
+)  # intervals in optimizer steps, or as a share of all of them
+MOST_MARKS = 1000  # most evaluations within a stage: each is a job with a model on disk
 SAVING = ("steps", "epoch")  # values of save_strategy by which a stage goes on after a kill
 
 
@@ -31,11 +35,14 @@ class TrainingStage(Stage):
 
     @property
     def batches(self) -> dict[str, int]:
-        """The examples of an optimizer step over all processes, by the key that says it; {} if none does."""
+        """The examples of an optimizer step over all processes, by the key that sets it; {} if none does."""
         return {"global_batch": self.global_batch} if self.global_batch else {}
 
     def portion(self, processes: int) -> Portion:
-        """Return what falls to each of so many processes. Raises UserError if the batch does not divide."""
+        """Return the portion of each of `processes` processes.
+
+        Raises UserError if the batch does not divide.
+        """
         rows = self.args.per_device_train_batch_size
         if not self.batches:
             return Portion(rows, self.args.gradient_accumulation_steps)
@@ -53,7 +60,7 @@ class TrainingStage(Stage):
 
     @rule
     def _same_on_each_machine(self) -> Iterator[Mistake]:
-        """Yield GPUs that lie on the machines of a stage unequally."""
+        """Yield a mistake if a stage has different numbers of GPUs on its machines."""
         gpus, nodes = self.resources.gpu, self.resources.nodes
         if nodes == 1:
             return
@@ -73,7 +80,7 @@ class TrainingStage(Stage):
 
     @rule
     def _same_batch_on_any_number_of_gpus(self) -> Iterator[Mistake]:
-        """Yield what leaves the batch to the number of GPUs, or does not divide among them."""
+        """Yield keys that make the batch depend on the number of GPUs, or a batch that does not divide."""
         gpus, training = self.resources.gpu, self.training_nodes
         if self.global_batch is None:
             if max(gpus, training) > 1:
@@ -88,7 +95,7 @@ class TrainingStage(Stage):
 
     @rule
     def _nothing_that_a_trainer_falls_over(self) -> Iterator[Mistake]:
-        """Yield fields of `args` at which a Trainer would fall, or lose work, long after the start."""
+        """Yield fields of `args` at which a Trainer would fail, or lose work, long after the start."""
         for name in INTERVALS:
             steps = getattr(self.args, name)
             if steps is not None and steps > 1 and steps != int(steps):
@@ -108,14 +115,15 @@ class TrainingStage(Stage):
 class MeasuredStage(TrainingStage):
     """A stage whose model can be measured before its end."""
 
-    # Keeps the model after every so many optimizer steps, on disk beside the product, and measures it on the
+    # Keeps the model each time this number of optimizer steps is done, on disk beside the product, and
+    # measures it on the
     # tasks of the checkpoint that is the stage, by a job each: evals/<checkpoint>_step<n>.json, and a figure
     # of the report.
     evaluate_every: Positive | None = None
 
     @rule
     def _measured_before_the_end(self) -> Iterator[Mistake]:
-        """Yield steps that are not known beforehand, lie behind the end, or are too many."""
+        """Yield mistakes of measured steps: not known beforehand, behind the end, or too many."""
         every, steps = self.evaluate_every, self.args.max_steps
         if every is None:
             return
@@ -132,7 +140,7 @@ class MeasuredStage(TrainingStage):
 
     @property
     def marks(self) -> range:
-        """The steps after which the model is measured, but for the last one."""
+        """The steps after which the model is measured, except the last one."""
         every = self.evaluate_every
         return range(every, self.args.max_steps, every) if every else range(0)
 
@@ -144,7 +152,7 @@ class TuningStage(FromPolicy, TrainingStage):
 
     @rule
     def _adapters_that_all_see(self) -> Iterator[Mistake]:
-        """Yield what cannot take adapters into account."""
+        """Yield keys that cannot take adapters into account."""
         if self.lora is None:
             return
         sharded, by_vllm = self.resources.shard, getattr(self.args, "use_vllm", False)

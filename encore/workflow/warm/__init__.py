@@ -1,4 +1,4 @@
-"""Warm jobs: forked from a process that has imported what they import, a quarter of a short job's time.
+"""Warm jobs: forked from a process that has imported what they import, which saves much of their time.
 
 The workflow starts the server (server.py), and the command of a job (`command`) starts a client (client.py)
 that asks the server for the job.
@@ -21,12 +21,12 @@ def command(module: str) -> str:
 
 
 def start() -> None:
-    """Start the server, unless the environment says "off"; jobs find it by the environment."""
+    """Start the server, unless the environment says "off"; jobs learn of it from the environment."""
     if sys.platform != "linux" or os.environ.get(client.VARIABLE) == "off":
         return
     name = f"encore-{secrets.token_hex(16)}"
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"\0{name}")  # before it serves: a job that comes early waits in the queue
+        listener.bind(f"\0{name}")  # before the server serves: a job that comes early waits in the queue
         listener.listen(64)
         words = serving(os.getpid(), listener)
         server = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=[listener.fileno()])

@@ -1,9 +1,9 @@
-"""`python -I -S …/client.py encore.stages grpo …`: what `python -m encore.stages grpo …` does, begun sooner.
+"""The client: `python -I -S …/client.py encore.stages …` does `python -m encore.stages …`, but sooner.
 
-Where the server (server.py) serves, the job is forked there, with the arguments, environment, umask and
-standard streams of this process, which waits for it and ends as it ends. Otherwise, as on another machine,
-this process becomes the plain command; likewise if the server ends before the job, which then goes on from
-its checkpoint. Python starts this file in 0.03 s, for it imports little.
+If the server (server.py) serves, the job is forked there, with the arguments, environment, umask and standard
+streams of this process, which waits for the job and ends as it ends. Otherwise, as on another machine, this
+process becomes the plain command; likewise if the server ends before the job, which then goes on from its
+checkpoint. Python starts this file in 0.03 s, because it imports little.
 """
 
 import contextlib
@@ -17,29 +17,29 @@ import sys
 
 VARIABLE = "ENCORE_WARM"  # the server's name among the abstract sockets; "off": plain processes alone
 STARTED, REFUSED, AGAIN = b"+", b"-", b"~"  # the server's answers to a request
-INTERRUPT = b"i"  # what the client says when it is interrupted
-STATUS = struct.Struct("i")  # of a job that has ended, as waitpid has it
-LENGTH = struct.Struct("q")  # of a request in bytes; its JSON follows
+INTERRUPT = b"i"  # sent by the client when it is interrupted
+STATUS = struct.Struct("i")  # status of a job that has ended, as waitpid returns it
+LENGTH = struct.Struct("q")  # length of a request in bytes; its JSON follows
 # A job that names something of the Hub keeps the network, which the server's libraries have turned off.
 HUB = ('"hub"', '"lm_eval"')
 
 
 def may_be_warm(arguments: list[str], environment: dict[str, str]) -> bool:
-    """Whether a job needs neither network nor GPU, and its libraries start no thread of computation."""
+    """Return whether a job needs neither network nor GPU, and its libraries start no computing threads."""
     single = all(environment.get(name) == "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"))
     without_gpu = ("--gpus", "0") in itertools.pairwise(arguments)
     return single and without_gpu and not any(key in text for text in arguments for key in HUB)
 
 
 def owner(connection: socket.socket) -> tuple[int, int]:
-    """Process and user at the other end."""
+    """Return process and user at the other end."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     process, user, _ = struct.unpack("3i", credentials)
     return process, user
 
 
 def receive(connection: socket.socket, size: int) -> bytes:
-    """So many bytes. Raises EOFError if the other end closes before."""
+    """Return `size` bytes. Raises EOFError if the other end closes before."""
     data = b""
     while len(data) < size:
         part = connection.recv(size - len(data))
@@ -50,7 +50,7 @@ def receive(connection: socket.socket, size: int) -> bytes:
 
 
 def _asked(name: str, module: str, arguments: list[str]) -> int | None:
-    """The status of the job that the server has run; None if it has run none."""
+    """Return the status of the job that the server has run; None if it has run no job."""
     mask = os.umask(0)
     os.umask(mask)
     request = {"module": module, "arguments": arguments, "umask": mask}
@@ -75,10 +75,10 @@ def _asked(name: str, module: str, arguments: list[str]) -> int | None:
 
 
 def _wait(connection: socket.socket) -> int | None:
-    """The status of the job behind `connection`; None if its server has ended."""
+    """Return the status of the job behind `connection`; None if its server has ended."""
 
     def pass_on(*_: object) -> None:
-        with contextlib.suppress(OSError):  # the job has ended just before
+        with contextlib.suppress(OSError):  # the job may have ended just before
             connection.send(INTERRUPT)
 
     before = signal.getsignal(signal.SIGINT)
@@ -95,7 +95,7 @@ def _wait(connection: socket.socket) -> int | None:
 
 
 def _deaf() -> bool:
-    """Whether this process was started to ignore Ctrl-C, as a shell does with what it starts by `&`."""
+    """Return whether this process was started to ignore Ctrl-C, as by a shell with `&`."""
     return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
@@ -112,7 +112,7 @@ def _end_as(status: int) -> None:
 def _main() -> None:
     module, *arguments = sys.argv[1:]
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of a process that only waits
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a process that only waits shall print no traceback
     name = os.environ.get(VARIABLE, "off")
     if name != "off" and may_be_warm(arguments, dict(os.environ)):
         status = _asked(name, module, arguments)

@@ -1,11 +1,11 @@
 """The server of warm jobs: it imports what jobs import, and forks a job for each request of a client.
 
-It imports nothing heavy before the first request; it has no file, and no thread; the kernel ends it with the
-workflow, and the jobs with it. It refuses a job that could differ from a plain process, by its environment,
-its folder or edited code.
+It imports nothing heavy before the first request. It has no file, and no thread; the kernel ends it with the
+workflow, and the jobs with it. It refuses a job that could differ from a plain process, because of its
+environment, its folder or edited code.
 
-Python's multiprocessing.forkserver serves the process that has started it alone: its jobs get no streams,
-environment, process group or arguments of another one, and live on when that one dies.
+Python's multiprocessing.forkserver would not do, because it serves only the process that has started it: its
+jobs get no streams, environment, process group or arguments of another process, and live on when that dies.
 """
 
 import atexit
@@ -34,7 +34,7 @@ from encore.runtime.guard import end_with
 from encore.workflow.warm import serving
 from encore.workflow.warm.client import AGAIN, LENGTH, REFUSED, STARTED, STATUS, owner, receive
 
-# module of a command -> the one with its functions `load`, which imports what `main` will need, and `main`
+# module of a command -> the module with its functions `load`, which imports what `main` will need, and `main`
 COMMANDS = {"encore.stages": "encore.stages.__main__", "evals.evaluate": "evals.evaluate"}
 SHELLS = {"_", "SHLVL", "OLDPWD"}  # a shell sets these as it goes along, and no library reads them
 # While it imports: a fork copies no thread, such as that of pyarrow's allocator, and no GPU driver's state.
@@ -46,39 +46,39 @@ PATIENCE = 5.0  # seconds that a client may take to send its request
 class Request:
     """A job that a client asks for."""
 
-    client: int  # its process
-    streams: list[int]  # its stdin, stdout and stderr
+    client: int  # the client's process
+    streams: list[int]  # the client's stdin, stdout and stderr
     module: str
     arguments: list[str]
     umask: int
     folder: str
     environment: dict[str, str]
-    deaf: bool  # to Ctrl-C
+    deaf: bool  # whether it ignores Ctrl-C
 
 
 @dataclass(frozen=True)
 class Job:
-    process: int  # its id...
-    watch: int  # ...and a file descriptor that becomes readable when it ends
+    process: int  # process id
+    watch: int  # file descriptor that becomes readable when the process ends
     client: socket.socket
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What all jobs have in common: the environment, and the files of our code with their times of change."""
+    """The common state of all jobs: the environment, and the files of our code with their times of change."""
 
     environment: dict[str, str]
     files: dict[Path, int]
 
 
-# -- in the server's -----------------------------------------------------------------------------------------
+# -- in the server's process ---------------------------------------------------------------------------------
 
 
 def _serve(listener: socket.socket, again: list[str]) -> Request:
     """Fork a job for each request, and return its request in the new process alone.
 
-    Where the first job has another environment than this process, `again` is executed in that one. Raises
-    what the imports raise.
+    If the first job has another environment than this process, the command `again` is executed in that
+    environment. Raises the errors of the imports.
     """
     loaded: Loaded | None = None
     with selectors.DefaultSelector() as selector:
@@ -95,7 +95,9 @@ def _serve(listener: socket.socket, again: list[str]) -> Request:
                         _answer(connection, AGAIN, request.streams)
                         os.execve(again[0], again, request.environment)
                     loaded = _load(request)
-                gone = select.select([connection], [], [], 0)[0]  # says nothing before it has an answer
+                gone = select.select([connection], [], [], 0)[
+                    0
+                ]  # a client says nothing before it has an answer
                 fits = request and loaded and not gone and _fits(request, loaded)
                 process = _forked() if fits else None
                 if request and process == 0:
@@ -116,7 +118,7 @@ def _serve(listener: socket.socket, again: list[str]) -> Request:
 
 
 def _forked() -> int | None:
-    """As os.fork; None where there is no room for another process."""
+    """Fork as os.fork does; return None if there is no room for another process."""
     try:
         return os.fork()
     except OSError:
@@ -124,7 +126,7 @@ def _forked() -> int | None:
 
 
 def _read(connection: socket.socket) -> Request | None:
-    """The request of a client; None if it is another user's or not whole."""
+    """Return the request of a client; None if it belongs to another user or is incomplete."""
     streams: list[int] = []
     try:
         connection.settimeout(PATIENCE)
@@ -142,7 +144,7 @@ def _read(connection: socket.socket) -> Request | None:
 
 
 def _answer(connection: socket.socket, word: bytes, done_with: Sequence[int] = ()) -> None:
-    """Say `word` to the client, and close its streams."""
+    """Send `word` to the client, and close its streams."""
     with contextlib.suppress(OSError):  # the client has ended
         connection.sendall(word)
     for stream in done_with:
@@ -150,7 +152,10 @@ def _answer(connection: socket.socket, word: bytes, done_with: Sequence[int] = (
 
 
 def _attend(job: Job, ready: Any, selector: selectors.BaseSelector) -> None:
-    """Tell the client that its job has ended; or end the job whose client has, or is interrupted."""
+    """Report to the client that its job has ended.
+
+    If the client has ended or is interrupted, end the job.
+    """
     if ready == job.watch:
         status = os.waitpid(job.process, 0)[1]
         selector.unregister(job.watch)
@@ -159,7 +164,7 @@ def _attend(job: Job, ready: Any, selector: selectors.BaseSelector) -> None:
             selector.unregister(job.client)
             _answer(job.client, STATUS.pack(status))
             job.client.close()
-    elif job.client.fileno() >= 0:  # else its job was seen to end just before
+    elif job.client.fileno() >= 0:  # otherwise the job's end was noticed just before
         said = b""
         with contextlib.suppress(OSError):
             said = job.client.recv(1)
@@ -170,17 +175,17 @@ def _attend(job: Job, ready: Any, selector: selectors.BaseSelector) -> None:
 
 
 def _settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a library may read."""
+    """Return the variables that a library may read."""
     return {name: value for name, value in environment.items() if name not in SHELLS}
 
 
 def _load(request: Request) -> Loaded:
-    """Import what the commands need. What this prints goes where the first job would print it.
+    """Import what the commands need. The imports print where the first job would print.
 
-    Raises what the imports raise, and RuntimeError if they leave threads.
+    Raises the errors of the imports, and RuntimeError if they leave threads.
     """
     environment = dict(os.environ)
-    own = [os.dup(stream) for stream in (1, 2)]
+    streams = [os.dup(stream) for stream in (1, 2)]
     os.dup2(request.streams[1], 1)
     os.dup2(request.streams[2], 2)
     try:
@@ -194,7 +199,7 @@ def _load(request: Request) -> Loaded:
             os.environ.pop(name, None)
             os.environ.update({name: environment[name]} if name in environment else {})
         sys.stdout.flush()
-        for stream, saved in enumerate(own, 1):
+        for stream, saved in enumerate(streams, 1):
             os.dup2(saved, stream)
             os.close(saved)
     if threads := len(os.listdir("/proc/self/task")) - 1:
@@ -207,7 +212,7 @@ def _load(request: Request) -> Loaded:
 
 
 def _fits(request: Request, loaded: Loaded) -> bool:
-    """Whether the job would be the same as a plain process, and in a process group of this session."""
+    """Return whether the job would equal a plain process, and is in a process group of this session."""
     same = _settings(request.environment) == _settings(loaded.environment)
     if not same or request.folder != os.getcwd() or request.module not in COMMANDS:
         return False
@@ -219,7 +224,7 @@ def _fits(request: Request, loaded: Loaded) -> bool:
         return False
 
 
-# -- in a job's ----------------------------------------------------------------------------------------------
+# -- in a job's process --------------------------------------------------------------------------------------
 
 
 def _run(request: Request) -> int:
@@ -229,9 +234,9 @@ def _run(request: Request) -> int:
     for name in SHELLS:
         os.environ.pop(name, None)
     os.environ.update({name: request.environment[name] for name in SHELLS & request.environment.keys()})
-    for stream, given in enumerate(request.streams):
-        os.dup2(given, stream)
-        os.close(given)
+    for stream, stream_copy in enumerate(request.streams):
+        os.dup2(stream_copy, stream)
+        os.close(stream_copy)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=os.isatty(1))
     command = sys.modules[COMMANDS[request.module]]

@@ -63,7 +63,7 @@ def test_help_fits_a_screen_and_loads_nothing_heavy():
 @pytest.mark.parametrize("world", new.WORLDS)
 def test_a_new_recipe_is_sound_and_its_numbers_fit_together(here, world):
     assert "wrote mine.yaml" in encore("new", "mine", "--world", world).output
-    recipes, broken = load_sound(own=Path("mine.yaml"))
+    recipes, broken = load_sound(user_file=Path("mine.yaml"))
     assert not broken
     mine = recipes["mine"]
     assert mine.arms("cpu") == ["base-recipe", "low-clip"]
@@ -77,7 +77,7 @@ def test_a_new_recipe_is_sound_and_its_numbers_fit_together(here, world):
 def test_what_the_base_of_a_new_recipe_reads_fits_into_it(here, world):
     """All 48,000 documents: the longest is one in ten thousand, and stops the training."""
     new.write("mine", new.Wanted(world))
-    stage = load_sound(own=Path("mine.yaml"))[0]["mine"].layers.content["stages"]["pretrain"]
+    stage = load_sound(user_file=Path("mine.yaml"))[0]["mine"].layers.content["stages"]["pretrain"]
     words = tokenizer([make(stage["task"])])
     documents = corpora.documents(*typed.corpus(stage), stage["seed"])
     longest = max(map(len, words(["".join(text) for text in documents])["input_ids"])) + 1  # its end
@@ -106,7 +106,7 @@ def test_a_new_recipe_of_ones_own_data_reward_and_model(here, checkpoint):
     assert stage["task"] == {"file": "my.jsonl", "question": "q", "answer": "a", "verifier": "math"}
     assert stage["rewards"] == {"accuracy": 1.0, "format": 0.5, "taste:short": 1.0}
     assert stage["model"] == {"path": folder}
-    assert not load_sound(own=Path("own/mine.yaml"))[1]
+    assert not load_sound(user_file=Path("own/mine.yaml"))[1]
     with pytest.raises(UserError, match='nothing is called "long" in taste\\.py'):
         encore("new", "other", "--reward", "taste:long")
     with pytest.raises(UserError, match=r"file: there is no file lost\.jsonl"):

@@ -205,7 +205,7 @@ def test_a_batch_that_does_not_divide_is_refused_where_it_stands():
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_line(words, line, capsys, monkeypatch):
-    monkeypatch.setattr("encore.forecast.__main__.load_all", lambda own=None: RECIPES)
+    monkeypatch.setattr("encore.forecast.__main__.load_all", lambda user_file=None: RECIPES)
     assert planned(words) == 2
     assert capsys.readouterr().err == f"error: {line}\n"
 
@@ -219,7 +219,7 @@ def test_a_command_that_there_is_not_is_one_line(capsys):
 
 def test_the_command_prints_the_table_and_writes_json(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("encore.forecast.__main__.OUT", tmp_path)
-    monkeypatch.setattr("encore.forecast.__main__.load_all", lambda own=None: RECIPES)
+    monkeypatch.setattr("encore.forecast.__main__.load_all", lambda user_file=None: RECIPES)
     assert main(["plan", "recipe=r1_zero", "scale=paper"]) == 1
     assert "DOES NOT FIT" in capsys.readouterr().out
     assert json.loads((tmp_path / "r1_zero" / "paper" / "plan.json").read_text())["fits"] is False
