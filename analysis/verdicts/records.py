@@ -158,12 +158,12 @@ def judged_at(verdicts: Sequence[claims.Verdict]) -> str:
     return f"look {len(passed)} ({seeds} seeds)" if passed else f"{seeds} of {LOOKS[0]} seeds: no look yet"
 
 
-def headline(found: str, scale: str) -> str:
-    """Return the first sentence of a recipe's `found` that is of a scale; an empty text if none is.
+def headline(text: str, scale: str) -> str:
+    """Return the first sentence of a text, a recipe's `found`, that is of a scale; an empty text if none is.
 
     A sentence that begins with `At scale small` is of that scale. All others are of scale cpu.
     """
-    for sentence in BETWEEN_SENTENCES.split(found.strip()):
+    for sentence in BETWEEN_SENTENCES.split(text.strip()):
         named = re.match(r"At scale (\w+)", sentence)
         if (named[1] if named else "cpu") == scale:
             return sentence

@@ -19,7 +19,7 @@ GROUPS = ("Primary claims", "Secondary claims", "Sanity checks of the code (no f
 
 @dataclass(frozen=True)
 class Strip:
-    """Where the marks of a claim lie, from 0 at the left end of its strip to WIDE at the right."""
+    """The places of the marks of a claim, from 0 at the left end of its strip to WIDE at the right."""
 
     WIDE: ClassVar[float] = 240.0
     ZERO: ClassVar[float] = 80.0  # where no difference is
@@ -46,8 +46,8 @@ def strip(verdict: Verdict) -> Strip | None:
     def place(difference: float) -> float:
         return min(max(Strip.ZERO + turned * difference / scale, 0.0), Strip.WIDE)
 
-    def between(one: float, other: float) -> tuple[float, float]:
-        return min(place(one), place(other)), max(place(one), place(other))
+    def between(first: float, second: float) -> tuple[float, float]:
+        return min(place(first), place(second)), max(place(first), place(second))
 
     return Strip(
         holds=between(margins[0], margins[1] if len(margins) > 1 else turned * math.inf),

@@ -22,14 +22,14 @@ LARGEST = 10**12  # step
 
 
 class Line(NamedTuple):
-    """What one training has logged of a measure: a step and a value for each point."""
+    """The curve of a measure in one training: a step and a value for each point."""
 
     steps: Sequence[int]
     values: Sequence[float]
 
 
 class Curve:
-    """What curve.csv of a training has told so far."""
+    """The file curve.csv of a training, as far as it has been read."""
 
     def __init__(self, path: Path):
         self.file = Growing(path)
@@ -57,7 +57,7 @@ class Curve:
                 values.append(number)
 
     def line(self, measure: str) -> Line | None:
-        """Return the points of a measure, so many as a chart can show, and the last; None without any."""
+        """Return up to POINTS points of a measure and its last one; None if the measure is not logged."""
         if measure not in self._points or HIDDEN_BY.get(measure) in self._points:
             return None
         steps, values = self._points[measure]

@@ -1,4 +1,4 @@
-"""What a file has gained since it was last read: files of a run are only ever read on from there.
+"""Files that grow: each read returns the lines that were added after the read before.
 
 They may belong to another machine: a line may be half there, a file may be cut, replaced, or gone.
 """

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from analysis.watch.growing import Growing
-from encore.runtime.progress import Told, told
+from encore.runtime.progress import LogLine, parse
 
 WARNINGS = 20  # kept of a job; a check warns once
 LONGEST = 500  # characters shown of a line
@@ -15,17 +15,17 @@ TRACEBACK = "Traceback (most recent call last)"
 
 
 class JobLog:
-    """What the log of a job has told so far."""
+    """The log of a job, as far as it has been read."""
 
     def __init__(self, path: Path):
         self.file = Growing(path)
         self._forget()
 
     def _forget(self) -> None:
-        self.progress = Told()  # the newest that counts something
+        self.progress = LogLine()  # the newest that counts something
         self.warnings: list[str] = []
         self.error = ""  # what has ended the job
-        self.stopped = ""  # what it has said as it was told to end
+        self.stopped = ""  # the last line of a job that was asked to end
         self._falling = False  # whether a traceback has begun
 
     def update(self) -> None:
@@ -37,7 +37,7 @@ class JobLog:
             self._take(line)
 
     def _take(self, line: str) -> None:
-        news = told(line)
+        news = parse(line)
         if news:
             self.error = self.stopped = ""  # it goes on: what was logged before has not ended it
             self._falling = False
@@ -56,13 +56,13 @@ class JobLog:
 
     @property
     def seconds_a_step(self) -> float:
-        """How long a step takes by the job's own estimate of the time left; 0 if it has made none."""
+        """The seconds of a step by the job's own estimate of the time left; 0 without an estimate."""
         rest = self.progress.total - self.progress.done
         return seconds(self.progress.left) / rest if rest > 0 and self.progress.left else 0.0
 
 
 def seconds(clock: str) -> float:
-    """Return the seconds of a time such as `0:48` or `3:07:00`; 0 if it is none."""
+    """Return the seconds of a time such as `0:48` or `3:07:00`; 0 if it is not a time."""
     parts = clock.split(":")
     if not all(part.isascii() and part.isdigit() for part in parts):
         return 0.0

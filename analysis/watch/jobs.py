@@ -43,7 +43,7 @@ class Job(NamedTuple):
 
 
 class Files(NamedTuple):
-    """What the files of a job's results tell."""
+    """The state of a job by the files of its results."""
 
     done: bool
     log: Path
@@ -51,7 +51,7 @@ class Files(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the run that was started last had to do."""
+    """The plan of the run that was started last."""
 
     seconds: Mapping[Job, float]  # that each job was planned to take
     began: float  # in seconds of the epoch

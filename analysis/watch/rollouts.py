@@ -37,7 +37,7 @@ class Question(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """What was sampled at a step."""
+    """The completions that were sampled at a step."""
 
     step: int
     questions: tuple[Question, ...]

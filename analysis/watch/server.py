@@ -41,7 +41,7 @@ LAST_PORT = 65535
 
 
 class Answer(NamedTuple):
-    """What is sent."""
+    """The answer to a request."""
 
     status: HTTPStatus
     kind: str

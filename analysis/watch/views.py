@@ -1,4 +1,4 @@
-"""What the page is told, as it is sent: jobs, runs, curves."""
+"""The values that are sent to the page: jobs, runs, curves."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, Self
@@ -13,7 +13,7 @@ FIRST = "base-recipe"  # the arm that all others are compared with
 
 
 class JobState(NamedTuple):
-    """Where a job stands."""
+    """The state of a job."""
 
     id: str
     run: str
@@ -25,12 +25,12 @@ class JobState(NamedTuple):
     changed: float = 0.0  # its last sign of life, in seconds of the epoch; 0 if it has given none
     what: str = ""  # what is counted: "step", or the task whose completions are drawn
     counted: int = 0
-    total: int = 0  # 0 if the job has not told
-    rate: str = ""  # tokens a second; "" if it has not told
-    left: str = ""  # time; "" if it has not told
+    total: int = 0  # 0 if it is not known yet
+    rate: str = ""  # tokens a second; "" if it is not known yet
+    left: str = ""  # time; "" if it is not known yet
     measured: str = ""
     warnings: tuple[str, ...] = ()
-    ended: str = ""  # what has ended it; "" if it has not told
+    ended: str = ""  # what has ended it; "" if it is not known
 
     @classmethod
     def of(
@@ -54,12 +54,12 @@ class JobState(NamedTuple):
 
     @property
     def share(self) -> float:
-        """How much of it is done, from 0 to 1."""
+        """The share of the job that is done, from 0 to 1."""
         return min(self.counted / self.total, 1.0) if self.total else 0.0
 
 
 class RunState(NamedTuple):
-    """How many jobs of a run are in each state."""
+    """The number of jobs of a run in each state."""
 
     name: str
     counts: Mapping[str, int]

@@ -14,10 +14,10 @@ from analysis.watch.jobs import Files, Job, Plan
 from encore.errors import UserError, known
 
 QUIET = 300.0  # seconds without a sign of life after which a job counts as stopped
-STEPS = 5  # or so many of its steps, if they take longer
+STEPS = 5  # steps of a job without a sign of life after which it counts as stopped, if they take longer
 PLANNING = 60.0  # seconds, at most, from the start of a run to its plan
-PAUSE = 1.0  # seconds between two looks at the folder; or, of a slow one,
-SHARE = 10  # so many times what a look took
+PAUSE = 1.0  # seconds between two looks at the folder, at least
+SHARE = 10  # the pause is at least this many times as long as a look took
 LARGEST = 2**24  # bytes of a metrics.json
 
 

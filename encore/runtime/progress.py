@@ -1,6 +1,6 @@
 """The progress that a waiting person sees: a line every five seconds at most, the first one sooner.
 
-Lines go to the console, and those that tell how far a job is go to its log too, where `told` reads them.
+All lines go to the console. Lines on the state of a job go to its log too, where `parse` reads them.
 """
 
 import contextlib
@@ -35,8 +35,8 @@ LEFT = re.compile(r" (?P<left>[\d:]{4,12}) left$")
 RATE = re.compile(r" (?P<rate>[\d.]{1,12}k?) tok/s")
 
 
-class Told(NamedTuple):
-    """What a line of a job's log tells of the job."""
+class LogLine(NamedTuple):
+    """The state of a job by a line of its log."""
 
     what: str = ""  # what is counted: "step", or the task whose completions are drawn; "" of other lines
     done: int = 0
@@ -59,8 +59,8 @@ def rate_text(tokens_per_s: float) -> str:
     return f"{tokens_per_s / 1000:.1f}k tok/s" if tokens_per_s >= 1000 else f"{tokens_per_s:.0f} tok/s"
 
 
-def told(line: str) -> Told | None:
-    """Return what a line of a job's log tells; None if it is none of ours, whatever else it is.
+def parse(line: str) -> LogLine | None:
+    """Return the state of a job by a line of its log; None if another program wrote the line.
 
     A progress bar of a library may stand before it on the same line.
     """
@@ -69,17 +69,17 @@ def told(line: str) -> Told | None:
         return None
     text = ours["text"]
     if text.startswith(WARNING):
-        return Told(warning=text.removeprefix(WARNING))
+        return LogLine(warning=text.removeprefix(WARNING))
     count = COUNT.fullmatch(text)
     if not count:
-        return Told()
+        return LogLine()
     if count["first"]:
-        return Told("step", int(count["first"]), int(count["last"]))
+        return LogLine("step", int(count["first"]), int(count["last"]))
     rest = count["rest"]
     left, rate = LEFT.search(rest), RATE.search(rest)
     measured = RATE.sub("", LEFT.sub("", rest)).strip()
     values = (rate["rate"] if rate else "", left["left"] if left else "", measured)
-    return Told(count["what"], int(count["done"]), int(count["total"]), *values)
+    return LogLine(count["what"], int(count["done"]), int(count["total"]), *values)
 
 
 def _log(stream: TextIO) -> TextIO | None:

@@ -38,35 +38,35 @@ FACES = "JQK"
 STEP = re.compile(r"([JQK]|[0-9]{1,4})\+([JQK]|[0-9]{1,4})=([0-9]{1,5})")
 
 
-def rule_of(question: str) -> str:
+def _rule_of(question: str) -> str:
     """Return the rule that a question names."""
     return question.partition(":")[0]
 
 
-def terms_of(question: str) -> list[str]:
+def _terms_of(question: str) -> list[str]:
     """Return the terms of `ten: 3+J+5=`: ["3", "J", "5"]."""
     return question.partition(": ")[2].rstrip("=").split("+")
 
 
-def value(term: str, rule: str) -> int:
+def _value(term: str, rule: str) -> int:
     """Return what a term counts by a rule."""
     return RULES[rule].get(term) or int(term)
 
 
-def total(question: str, rule: str) -> int:
+def _total(question: str, rule: str) -> int:
     """Return the sum of a question's terms by a rule, which need not be the question's own."""
-    return sum(value(term, rule) for term in terms_of(question))
+    return sum(_value(term, rule) for term in _terms_of(question))
 
 
 def _work(problem: Problem, error: float, misread: float, rng: random.Random) -> list[str]:
     """Return the steps from left to right, with slips and a misread rule at these chances."""
-    rule = rule_of(problem.question)
+    rule = _rule_of(problem.question)
     if rng.random() < misread:
         rule = OTHER[rule]
-    so_far, *terms = terms_of(problem.question)
+    so_far, *terms = _terms_of(problem.question)
     steps = []
     for term in terms:
-        result = value(so_far, rule) + value(term, rule)
+        result = _value(so_far, rule) + _value(term, rule)
         if rng.random() < error:
             result = slip(result, rng)
         steps.append(f"{so_far}+{term}={result}")
@@ -82,8 +82,8 @@ def _closed(steps: list[str]) -> str:
 def direct(world: "Faces", problem: Problem, rng: random.Random, *, right: float = 0.3) -> str:
     if rng.random() < right:
         return f"<answer>{problem.answer}</answer>"
-    rule = rule_of(problem.question)
-    guess = sum(value(term, rule) for term in world.draw(problem.difficulty, rng))
+    rule = _rule_of(problem.question)
+    guess = sum(_value(term, rule) for term in world.draw(problem.difficulty, rng))
     return f"<answer>{guess if guess != int(problem.answer) else slip(guess, rng)}</answer>"
 
 
@@ -108,7 +108,7 @@ def untagged(
 
 def other_rule(problem: Problem, completion: str) -> float:
     """Return 1 if the answer is what the other rule gives, else 0."""
-    return float(answer(completion) == str(total(problem.question, OTHER[rule_of(problem.question)])))
+    return float(answer(completion) == str(_total(problem.question, OTHER[_rule_of(problem.question)])))
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Faces:
         drawn = rng.choice([*RULES])
         rule = drawn if self.rule == "either" else self.rule
         question = f"{MARKS[rule]}{'+'.join(terms)}="
-        return Problem(question, str(total(question, rule)), len(terms))
+        return Problem(question, str(_total(question, rule)), len(terms))
 
     def verify(self, problem: Problem, completion: str) -> bool:
         """Tell whether the answer is the number as one writes it: `018` and other scripts are wrong."""
@@ -163,15 +163,15 @@ class Faces:
 
         A wrong result is gone on from. What is not a step is wrong, and leaves its term to the next step.
         """
-        rule = rule_of(problem.question)
-        so_far, *terms = terms_of(problem.question)
+        rule = _rule_of(problem.question)
+        so_far, *terms = _terms_of(problem.question)
         verdicts = []
         for match in matches(STEP, texts(completion, ",")):
             if match is None or not terms:
                 verdicts.append(False)
                 continue
             first, second, result = match.groups()
-            right = value(first, rule) + value(second, rule) == int(result)
+            right = _value(first, rule) + _value(second, rule) == int(result)
             verdicts.append(first == so_far and second == terms.pop(0) and right)
             so_far = result
         return verdicts

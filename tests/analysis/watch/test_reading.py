@@ -12,7 +12,7 @@ from analysis.watch.curve import POINTS, Curve
 from analysis.watch.growing import LONGEST, Growing
 from analysis.watch.job_log import JobLog, seconds
 from encore.runtime import curves
-from encore.runtime.progress import Told, told
+from encore.runtime.progress import LogLine, parse
 
 
 @given(st.binary(max_size=300), st.lists(st.integers(0, 300), max_size=6))
@@ -84,7 +84,7 @@ def test_a_line_without_an_end_is_not_kept_for_ever(tmp_path):
 @given(st.text(max_size=200))
 def test_no_line_is_too_odd_for_the_log(text):
     for line in (text, f"[a/b c] {text}", f"[a/b c] step 1/2 {text}", f"[a/b c] warning: {text}"):
-        told(line)
+        parse(line)
     seconds(text)
 
 
@@ -99,7 +99,7 @@ def test_a_log_tells_how_far_the_job_is_beside_whatever_else_it_holds(tmp_path):
     bar = "Map:   0%|   | 0/9 [00:00<?]\rMap: 100%|###| 9/9 [00:01<00:00]"
     step = "[r/cpu/a/seed0 grpo] step 6/60 reward 0.41 9.1k tok/s 0:54 left"
     log = written(tmp_path / "log", f"{bar}{step}\na warning of torch\n[r/cpu/a/seed0 grpo] step 7/6")
-    assert log.progress == Told("step", 6, 60, "9.1k", "0:54", "reward 0.41")
+    assert log.progress == LogLine("step", 6, 60, "9.1k", "0:54", "reward 0.41")
     assert log.seconds_a_step == 1.0
     assert not log.error
 
@@ -123,7 +123,7 @@ def test_a_job_that_is_started_again_has_not_failed(tmp_path):
     assert (log.error, log.warnings) == ("no room", ["x"])
     log.file.path.write_text("[r/s a] loading\n")
     log.update()
-    assert (log.error, log.warnings, log.progress) == ("", [], Told())
+    assert (log.error, log.warnings, log.progress) == ("", [], LogLine())
 
 
 # -- the curve -----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from encore.runtime.progress import Progress, Told, clock_text, rate_text, told
+from encore.runtime.progress import LogLine, Progress, clock_text, parse, rate_text
 
 
 def run(steps: int, seconds_a_step: float, tokens_a_step: int, resumed: int = 0) -> list[str]:
@@ -64,10 +64,10 @@ def test_rate_text():
 
 def test_what_a_line_says_is_what_is_read_of_it():
     first, second, *_, last = run(60, 1.0, 9100)
-    assert told(first) == Told("step", 0, 60)
-    assert told(second) == Told("step", 1, 60, "9.1k", "0:59", "reward 0.41 accuracy 0.33 length 33")
-    assert told(last) == Told()
-    assert told("an epoch is step 1/60 of it all") is None
+    assert parse(first) == LogLine("step", 0, 60)
+    assert parse(second) == LogLine("step", 1, 60, "9.1k", "0:59", "reward 0.41 accuracy 0.33 length 33")
+    assert parse(last) == LogLine()
+    assert parse("an epoch is step 1/60 of it all") is None
 
 
 LOGGED = """
