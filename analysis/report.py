@@ -127,7 +127,7 @@ def render(
     recorded: Recorded | None = None,
 ) -> str:
     """The page, from its sections and their figures."""
-    run, scripts = results.run, [text("tables.js"), text("viewer.js")]
+    run, scripts = results.run, [text("tables.js"), text("viewer.js"), text("folds.js")]
     head = summary.head(run, results.numbers)
     pictures = _leading(drawn, head.measure)
     return TEMPLATES.get_template("report.html").render(

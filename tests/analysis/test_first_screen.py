@@ -44,3 +44,12 @@ def test_a_claim_says_its_word_and_unfolds_what_decides_it(visit):
     untested = tab.locator("#claim-random-reward-does-not-help")
     assert untested.locator("svg").count() == 0
     assert "not tested" in untested.inner_text()
+
+
+def test_a_link_to_a_claim_opens_it(visit):
+    tab = visit(1200)
+    decides = tab.locator("#claim-rl-lifts-accuracy dl")
+    assert decides.is_hidden()
+    tab.evaluate("location.hash = '#claim-rl-lifts-accuracy'")
+    decides.wait_for(state="visible", timeout=5000)
+    tab.evaluate("location.hash = '#no-such-claim'")  # the visit fails on an error of a script
