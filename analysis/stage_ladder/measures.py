@@ -105,4 +105,4 @@ def by_task(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, list[str]]
     """Yield each task with its own rows as shown, and what the paper's numbers in it are of."""
     for task, rows in frame.groupby("task", sort=False):
         theirs = [f"{row['what']} ({row['source']})" for row in rows.to_dict("records") if row["what"]]
-        yield str(task), measures_shown(rows).drop(columns="task"), theirs
+        yield str(task), measures_shown(rows).drop(columns="task").rename(columns={"step": ""}), theirs

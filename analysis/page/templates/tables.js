@@ -23,6 +23,7 @@
   for (const table of document.querySelectorAll("table")) {
     if (!table.tHead || table.tBodies[0].rows.length < 3) continue;
     [...table.tHead.rows[0].cells].forEach((header, column) => {
+      if (!header.textContent.trim()) return; // a button needs a name
       const button = document.createElement("button");
       button.type = "button";
       button.className = "sort";

@@ -89,7 +89,7 @@ def test_it_opens_offline_at_every_width_and_untrusted_text_stays_text(out, brow
         assert tab.locator("#stage-ladder .side img, #stage-ladder .side script").count() == 0
         assert tab.title().startswith("Toy-R1")
         assert all(url == page.as_uri() or url.startswith("data:") for url in asked)
-        assert all(tab.locator("th button").all_inner_texts())  # each has a name
+        assert all(tab.locator("th button").all_text_contents())  # each has a name
         levels = tab.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
         assert all(after - before <= 1 for before, after in pairwise(levels))
         tab.locator("#stage-ladder").screenshot(path=tmp_path / f"stages-{width}.png")
