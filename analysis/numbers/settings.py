@@ -9,14 +9,14 @@ from encore.recipe.graph import Node
 
 
 def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
-    """Return every resolved setting of the arm's own stages and evaluations, and what they need, as text."""
+    """Yield every resolved setting of the arm's own stages and evaluations, and what they need, as text."""
     yield from of_stages(run, arm)
     for name in run.checkpoints(arm):
         yield from _flat(name, run.graph.config(run.evaluation(arm, name)))
 
 
 def of_stages(run: Run, arm: str) -> Iterator[tuple[str, str]]:
-    """Return the settings of the stages, and what they need."""
+    """Yield the settings of the stages, and what they need."""
     for name in run.recipe.stages(run.scale, arm):
         node = Node(run.name, run.scale, arm, run.seeds[0], name, "stage")
         yield from _flat(name, run.graph.config(node))

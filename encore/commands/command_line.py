@@ -88,7 +88,7 @@ def register(recipe: Recipe, scale: Scale = "cpu") -> None:
 
 @app.command("list")
 def _list(scale: Scale = "cpu") -> None:
-    """Return the recipes: their cost, what has been run of them here, and their verdicts."""
+    """List the recipes: their cost, what has been run of them here, and their verdicts."""
     from encore.commands.catalogue import table  # late
 
     typer.echo(table(scale))

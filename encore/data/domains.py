@@ -30,7 +30,7 @@ def mixed(problems: Mapping[str, Any], shares: Mapping[str, float], prompts: int
 
 
 def turns(shares: Mapping[str, float], n: int) -> Iterator[str]:
-    """Return the domain of each of n prompts: the domain that lags most behind its share.
+    """Yield the domain of each of n prompts: the domain that lags most behind its share.
 
     If P prompts times each share are whole numbers, every P prompts in a row, from the start or any multiple
     of P, have exactly these numbers of each domain.

@@ -42,7 +42,7 @@ class Followed(TrainerCallback):
 
 @contextlib.contextmanager
 def followed(args: Any, step: int) -> Iterator[list[Followed]]:
-    """Return the callbacks of `args.report_to` for a training after `step`; [] if not the first process.
+    """Yield the callbacks of `args.report_to` for a training after `step`; [] if not the first process.
 
     `args` are transformers' TrainingArguments. Raises UserError if wandb cannot begin, for example without a
     login.
@@ -58,7 +58,7 @@ def followed(args: Any, step: int) -> Iterator[list[Followed]]:
 
 @contextlib.contextmanager
 def reporting(args: Any, model: Any, total: int) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Return a function that takes log entries, for a loop of `total` steps that no Trainer runs.
+    """Yield a function that takes log entries, for a loop of `total` steps that no Trainer runs.
 
     Its trackers are those of `followed`.
     """
