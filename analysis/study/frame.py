@@ -68,7 +68,7 @@ def _numbers(frame: pd.DataFrame, sides: set[Side]) -> pd.DataFrame:
     if not frame.columns.is_unique:
         raise UserError(f'frame: column "{frame.columns[frame.columns.duplicated()][0]}" comes twice')
     table = frame.reset_index(drop=True).reindex(columns=[*NEEDED, *FURTHER])
-    arms, nodes = table.arm.astype(str), table.node.fillna("").astype(str)
+    arms, nodes = table.arm.astype(str), table.node.astype(object).fillna("").astype(str)
     places: pd.Series[str] = arms.where(nodes == "", arms + "/" + nodes)
     parts: pd.DataFrame = places.str.partition("/")
     table = table.assign(arm=parts[0], node=parts[2])
@@ -87,22 +87,20 @@ def _numbers(frame: pd.DataFrame, sides: set[Side]) -> pd.DataFrame:
     if not (seeds % 1 == 0).all():
         wrong = table.seed[~(seeds % 1 == 0)].iloc[0]
         raise UserError(f"frame: column seed: expected whole numbers, got {wrong}")
-    named = (places[asked] + " seed " + seeds.astype(int).astype(str)).where(
-        table.source.isna(), table.source
-    )
-    return table.assign(seed=seeds.astype(int), source=named)
+    whole = seeds.astype(int)
+    runs = places[asked] + " seed " + whole.astype(str)
+    return table.assign(seed=whole, source=runs.where(table.source.isna(), table.source))
 
 
 def _unusable(table: pd.DataFrame) -> Iterator[str]:
     """Yield what is wrong with the numbers themselves, each kind of mistake once."""
     values, low, high = (pd.to_numeric(table[name], errors="coerce") for name in ("value", "low", "high"))
+    infinite, has_interval = ~np.isfinite(values), table.low.notna() | table.high.notna()
     one_number = "expected one number a run"
     kinds = {
-        "is {value}, not a finite number: run the seed again, or leave it out of all arms": ~np.isfinite(
-            values
-        ),
+        "is {value}, not a finite number: run the seed again, or leave it out of all arms": infinite,
         f"comes again: {one_number}": table.duplicated(RUN),
-        "has an interval from {low} to {high}": (table.low.notna() | table.high.notna()) & ~(low <= high),
+        "has an interval from {low} to {high}": has_interval & ~(low <= high),
         f"has the step {{step}}: {one_number}, without a step": table.step.notna(),
     }
     for words, wrong in kinds.items():

@@ -1,4 +1,4 @@
-"""Judge a study: `encore judge STUDY.yaml`, or in a notebook `judge(load(path), path.parent)`.
+"""Judge a study: `encore judge STUDY.yaml`. Numbers that a program has are for `encore.judging`.
 
 The verdicts are those that the same numbers would get in a recipe: planned looks, one interval a claim,
 equivalence, families of primary and secondary claims (docs/verdicts.md). What a recipe knows beside its
