@@ -33,7 +33,7 @@ LAYERS = """
     analysis.gallery
     analysis.guides
     analysis.publish
-    encore.commands
+    encore.judging encore.commands
     encore.__main__
 """
 HEIGHT = {name: height for height, line in enumerate(LAYERS.split("\n")) for name in line.split()}

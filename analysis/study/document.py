@@ -1,6 +1,6 @@
 """The file of a study: where the logs of runs lie, and what is claimed of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -59,11 +59,17 @@ def load(path: Path) -> Study:
     return study
 
 
-def _mistakes(study: Study) -> Iterator[Mistake]:
-    """Yield the mistakes of claims: keys of recipes, tests without a bound, unknown places."""
-    for claim in study.claims.values():
+def mistakes_of(claims: Iterable[StudyClaim]) -> Iterator[Mistake]:
+    """Yield the mistakes of claims that need no study to see: keys of recipes, and tests without a bound."""
+    for claim in claims:
         yield from below(f"claims.{claim.id}", claim.mistakes())
         yield from below(f"claims.{claim.id}.test", claim.test.mistakes())
+
+
+def _mistakes(study: Study) -> Iterator[Mistake]:
+    """Yield the mistakes of claims, and the places that they name and `runs` has not."""
+    yield from mistakes_of(study.claims.values())
+    for claim in study.claims.values():
         for key, side in zip(("of", "against"), claim.test.sides, strict=False):
             arm, slash, place = side.place.partition("/")
             if not slash or not arm:

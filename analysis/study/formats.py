@@ -7,35 +7,37 @@ The content tells the form.
 |                                                | arm and seed if it has several runs                      |
 | Encore (curve.csv)                             | CSV with the columns step, metric, value                 |
 | Encore (numbers.csv of a study)                | CSV with metric, value, low and high, and no step        |
-| anything                                       | JSON lines, an object a step; nested names joined by `/` |
+| anything; verl's file logger, prime-rl         | JSON lines, an object a step; nested names joined by `/` |
 | transformers and TRL (trainer_state.json)      | JSON with log_history                                    |
 | lm-eval (results_*.json)                       | JSON with results; no step                               |
 | verl (console)                                 | lines `step:10 - critic/rewards/mean:0.5 - …`            |
+| open-instruct (console)                        | rich's panels `Metrics`, of which one says training_step |
 | TensorBoard                                    | event files                                              |
+| trackio (PROJECT.db)                           | SQLite; `RUN - METRIC`, as W&B's exports name a column   |
 """
 
 import io
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from analysis.study import consoles, trackio
 from analysis.verdicts.pairs import NORMAL
 from encore.errors import UserError, first_line
 
 LARGEST = 1 << 30  # bytes of the largest file that is read
 STEPS = ("step", "global_step", "_step", "Step", "train/global_step", "training/global_step", "iteration")
 OF_A_RUN = ["arm", "seed"]  # columns of a CSV with several runs
-NAN = re.compile(r"(?i)(?:^|,)\s*[-+]?(?:nan|inf(?:inity)?)\s*(?:,|$)", re.MULTILINE)
+NAN = re.compile(r"(?i)(?:^|,)[ \t]*[-+]?(?:nan|inf(?:inity)?)[ \t]*(?:,|$)", re.MULTILINE)
 Entry = Mapping[str, object]  # an object of JSON that somebody's tool has written
 COLUMNS = ["step", "metric", "value", "low", "high"]  # step NaN: a final number; low, high: its 95% interval
-CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$", re.MULTILINE)  # verl's; a Ray actor is named before it
-NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf"
-PAIR = re.compile(rf"(.+?):\s*(?:np\.\w+\()?({NUMBER})\)?")  # numpy prints the type of a number around it
+NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # texts that trackio writes
 EVENTS = "events.out.tfevents"  # part of the names of TensorBoard's files
 
 
@@ -49,6 +51,8 @@ def read(path: Path, step: str | None) -> pd.DataFrame:
     if EVENTS in path.name:
         return _rows(_of_tensorboard(path))
     try:
+        if _begins(path, trackio.HEAD):
+            return _rows(_of_trackio(path, step))
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not a text: {first_line(error)}") from None
@@ -62,20 +66,28 @@ def read(path: Path, step: str | None) -> pd.DataFrame:
         if isinstance(whole, dict) and isinstance(whole.get("results"), dict):
             return _of_lm_eval(whole["results"])
         return _rows(_of_entries(path, _lines(path, text), step))
-    if "step:" in text and CONSOLE.search(text):
-        return _rows(_of_console(text))
+    if consoles.is_of_verl(text):
+        return _rows(consoles.of_verl(text))
+    if consoles.is_of_open_instruct(text):
+        name = step or consoles.TRAINING_STEP
+        return _rows(_of_entries(path, consoles.of_open_instruct(text, name), name))
     return _of_table(path, text, step)
+
+
+def _begins(path: Path, head: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(head)) == head
 
 
 def _rows(rows: Iterator[tuple[float, str, float]]) -> pd.DataFrame:
     frame = pd.DataFrame(list(rows), columns=COLUMNS[:3])
-    return frame.assign(low=math.nan, high=math.nan)
+    return frame[np.isfinite(frame.step.astype(float))].assign(low=math.nan, high=math.nan)
 
 
-def _json(text: str) -> Any:
+def _json(text: str | bytes) -> Any:
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         return None
 
 
@@ -89,7 +101,7 @@ def _lines(path: Path, text: str) -> Iterator[Entry]:
 
 
 def _of_entries(
-    path: Path, entries: Iterator[Entry] | list[object], step: str | None
+    path: Path, entries: Iterable[object], step: str | None
 ) -> Iterator[tuple[float, str, float]]:
     """Yield the numbers of the objects that have a step."""
     has_step = False
@@ -114,9 +126,17 @@ def _numbers(entry: Entry, before: str = "", depth: int = 0) -> Iterator[tuple[s
         if isinstance(value, bool):
             continue
         if isinstance(value, int | float):
-            yield f"{before}{name}", float(value)
+            yield f"{before}{name}", _float(value)
         elif isinstance(value, dict) and depth < 8:
             yield from _numbers(value, f"{before}{name}/", depth + 1)
+
+
+def _float(number: float) -> float:
+    """Return a number of JSON, of which a whole one can be too large for a float, as a float."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _of_lm_eval(results: Entry) -> pd.DataFrame:
@@ -134,12 +154,17 @@ def _of_lm_eval(results: Entry) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _of_console(text: str) -> Iterator[tuple[float, str, float]]:
-    for line in text.splitlines():
-        if match := CONSOLE.search(line):
-            for part in match[2].split(" - "):
-                if pair := PAIR.fullmatch(part.strip()):
-                    yield float(match[1]), pair[1], float(pair[2])
+def _of_trackio(path: Path, step: str | None) -> Iterator[tuple[float, str, float]]:
+    """Yield the numbers of all runs of a database of trackio."""
+    runs: dict[str, list[Entry]] = {}
+    for row in trackio.rows(path):
+        logged = _json(row.metrics)
+        if isinstance(logged, dict):
+            numbers = {name: NOT_FINITE.get(str(value), value) for name, value in logged.items()}
+            runs.setdefault(row.run, []).append(numbers | {"step": row.step})
+    for name, entries in runs.items():
+        for at, metric, value in _of_entries(path, entries, step):
+            yield at, f"{name} - {metric}", value
 
 
 def _of_tensorboard(path: Path) -> Iterator[tuple[float, str, float]]:

@@ -1,4 +1,4 @@
-"""The judging of a study: `encore judge STUDY.yaml`, or in a notebook `judge(load(path), path.parent)`.
+"""The judging of a study: `encore judge STUDY.yaml`. Numbers that a program has are for `encore.judging`.
 
 The verdicts are the ones that the same numbers would get in a recipe: planned looks, one interval for each
 claim, equivalence, families of primary and secondary claims (docs/verdicts.md). What a recipe knows beside
@@ -17,10 +17,10 @@ from analysis.page.figures import Drawn
 from analysis.page.style import STYLE, save
 from analysis.report import TEMPLATES, text
 from analysis.study.document import Study, load
+from analysis.study.frame import judged
 from analysis.study.numbers import Collected, collect
 from analysis.verdicts import claims, claims_table, forest
-from analysis.verdicts.claims import Verdict
-from analysis.verdicts.decision import judge_looks
+from analysis.verdicts.claims import JudgedClaims, Verdict
 from encore.recipe.looks import LOOKS
 from encore.runtime import files
 
@@ -31,14 +31,13 @@ class Judged:
 
     study: Study
     collected: Collected
-    verdicts: list[Verdict]
+    verdicts: JudgedClaims
 
 
 def judge(study: Study, folder: Path) -> Judged:
     """Judge the claims of a study, whose patterns begin at `folder`. Raises UserError."""
     collected = collect(study, folder)
-    history = judge_looks(study.claims.values(), collected.table, "", collected.seeds)
-    return Judged(study, collected, history[-1])
+    return Judged(study, collected, judged(collected.table, study.claims.values()))
 
 
 def lines(judged: Judged) -> list[str]:
@@ -59,7 +58,7 @@ def _line(verdict: Verdict) -> str:
 def write(judged: Judged, out: Path) -> None:
     """Write index.html, claims.csv and numbers.csv, and the forest as a figure, into the folder `out`."""
     out.mkdir(parents=True, exist_ok=True)
-    files.write(out / "claims.csv", claims.frame(judged.verdicts).to_csv(index=False))
+    files.write(out / "claims.csv", judged.verdicts.frame().to_csv(index=False))
     files.write(out / "numbers.csv", judged.collected.table.drop(columns="step").to_csv(index=False))
     template = TEMPLATES.get_template("study.html")
     page = template.render(

@@ -66,6 +66,11 @@ class Verdict:
         return Mean(self.estimate, self.low, self.high, self.n, "seeds")
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """The ends of the interval that decides; nan before the first look."""
+        return self.low, self.high
+
+    @property
     def plain(self) -> Mean:
         """The mean or median difference, with its plain 95% interval."""
         return Mean(self.estimate, self.plain_low, self.plain_high, self.n, "seeds")
@@ -130,6 +135,14 @@ def read(path: Path) -> list[Verdict]:
         whole = {name: None if math.isnan(row[name]) else int(row[name]) for name in WHOLE}
         verdicts.append(Verdict(**{str(name): value for name, value in row.items()} | parsed | whole))
     return verdicts
+
+
+class JudgedClaims(tuple[Verdict, ...]):
+    """The verdicts on some claims, in the order of the claims."""
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row a claim, as `claims.csv` has them."""
+        return frame(self)
 
 
 class Judged(Protocol):

@@ -17,17 +17,16 @@ checkpoints before it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import pandas as pd
-from scipy import stats
 
 from analysis.numbers import frontiers, tasks
 from analysis.numbers.means import DASH, p_value, with_interval
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.statistics.intervals import LEVEL
+from analysis.statistics.proportions import boschloo, clopper_pearson
 from encore.recipe.claims import FRONTIER, Comparison, frontier
 from encore.recipe.metric_names import AT_KL, COLLAPSED
 
@@ -90,18 +89,11 @@ class Rates:
 
     def __str__(self) -> str:
         """Return `3 of 16 runs of a collapsed, 0 of 16 of b (Boschloo's exact test: p = 0.111)`."""
-        p = different(self.of_collapsed, self.runs, self.against_collapsed, self.runs)
+        p = boschloo(self.of_collapsed, self.runs, self.against_collapsed, self.runs)
         return (
             f"{self.of_collapsed} of {self.runs} runs of {self.of} collapsed, {self.against_collapsed} of "
             f"{self.runs} of {self.against} (Boschloo's exact test: {p_value(p)})"
         )
-
-
-@cache
-def different(collapsed: int, runs: int, others: int, their_runs: int) -> float:
-    """Return the two-sided p-value of "two rates of collapse differ", by Boschloo's exact test."""
-    table = [[collapsed, others], [runs - collapsed, their_runs - others]]
-    return float(stats.boschloo_exact(table).pvalue) if 0 < collapsed + others < runs + their_runs else 1.0
 
 
 def _whole(place: str) -> str:
@@ -202,10 +194,9 @@ def rates(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
     rows: list[list[Any]] = []
     for arm, ends in _ends(run, numbers):
         n, k = len(ends), int(ends.collapsed.sum())
-        exact = stats.binomtest(k, n).proportion_ci(LEVEL, method="exact")
         unseen = float("nan") if k else 1 - (1 - LEVEL) ** (1 / n)
-        p = different(k, n, rows[0][2], rows[0][1]) if rows else float("nan")
-        rows.append([arm, n, k, k / n, float(exact.low), float(exact.high), unseen, p])
+        p = boschloo(k, n, rows[0][2], rows[0][1]) if rows else float("nan")
+        rows.append([arm, n, k, k / n, *clopper_pearson(k, n), unseen, p])
     return pd.DataFrame(rows, columns=["arm", "runs", "collapsed", "rate", "low", "high", "unseen", "p"])
 
 

@@ -23,6 +23,7 @@ difference, by the exact sign test. If differences are bounds on one side, the o
 infinite.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -105,6 +106,21 @@ def _tail_above(sample: Sample, bound: ArrayLike) -> np.ndarray:
     return np.where(n < 2, np.nan, np.where(sample.at_most, 1.0, known))
 
 
+def _tail_within(sample: Sample, bound: np.ndarray) -> np.ndarray:
+    """Return p-values (..., claims) of "|d| is below the bound", by two one-sided tests."""
+    every = np.ones(bound.shape, bool)
+    return np.maximum(_tail_above(sample, -bound), _tail_above(_turned(sample, every), -bound))
+
+
+def tost(differences: Sequence[float], bound: float) -> float:
+    """Return the p-value of "the mean lies within `bound` of 0", by two one-sided t tests; nan below two.
+
+    It is that of one look: over several, compare it with the level of the look (statistics.sequential).
+    """
+    one_claim = Sample(np.array([differences], dtype=float), np.zeros(1), np.zeros(1, bool))
+    return float(_tail_within(one_claim, np.array([bound]))[0])
+
+
 def interval(sample: Sample, level: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends (..., claims) of intervals whose sides each miss the truth with probability `level`."""
     x, tail = sample.differences, np.asarray(level, dtype=float)
@@ -163,8 +179,8 @@ def _tail_to_decide(sample: Sample, asked: Asked) -> np.ndarray:
 
     m, s, zero = asked.margin, asked.smallest_effect, np.zeros(len(asked.margin))
     of_direction = [above(m), np.maximum(above(zero), below(np.maximum(m, s))), below(zero)]
-    of_direction.append(np.maximum(above(-s), below(s)))
-    of_equality = [np.maximum(above(-m), below(m)), above(m), below(-m)]
+    of_direction.append(_tail_within(sample, s))
+    of_equality = [_tail_within(sample, m), above(m), below(-m)]
     equal = np.isin(asked.direction, "equal")
     least: np.ndarray = np.minimum.reduce(of_direction)
     least[..., equal] = np.minimum.reduce(of_equality)[..., equal]

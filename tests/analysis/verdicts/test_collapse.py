@@ -2,18 +2,15 @@
 
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 from judged_claims import comparison
-from scipy import stats
 from toy_run import changed
 
 from analysis.numbers.table import final, measured
 from analysis.verdicts import collapse
 
 METRIC = {"metric": "heldout/gold"}
-RATES = np.linspace(0.01, 0.99, 99)
 
 
 def ending(run, numbers: pd.DataFrame, high: dict[int, float]) -> pd.DataFrame:
@@ -158,18 +155,6 @@ def test_gold_on_a_curve_is_of_a_collapsed_run_where_it_lies_itself_far_below(rl
 
     assert read(0.99) is None
     assert read(1.01) == collapse.Rates("base-recipe", "kl-none", 1, 0, runs=2)
-
-
-def test_two_rates_of_collapse_are_compared_by_boschloos_exact_test():
-    """By enumeration: the largest chance, over common rates, of a table with as small a p-value by Fisher."""
-    k, n = 6, 8
-    fisher = [
-        [stats.fisher_exact([[i, j], [n - i, n - j]]).pvalue for j in range(n + 1)] for i in range(n + 1)
-    ]
-    as_rare = np.array(fisher) <= fisher[k][0] * (1 + 1e-9)
-    chances = [np.outer(*[stats.binom.pmf(range(n + 1), n, rate)] * 2)[as_rare].sum() for rate in RATES]
-    assert collapse.different(k, n, 0, n) == pytest.approx(max(chances), rel=0.05)
-    assert collapse.different(0, n, 0, n) == collapse.different(n, n, n, n) == 1.0
 
 
 def test_one_sided_collapse_is_some_runs_of_one_arm():

@@ -1,0 +1,66 @@
+"""Read what trainers write on the console: lines of verl, panels of open-instruct.
+
+Lines of anything else may stand between. Parsing takes time linear in the text, and raises on none.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$", re.MULTILINE)  # verl's; a Ray actor puts its name before
+NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf"
+PAIR = re.compile(rf"(.+?):\s*(?:np\.\w+\()?({NUMBER})\)?")  # a number of numpy prints its type
+PANEL = re.compile(r"╭─+ Metrics ─+╮")  # open-instruct's, by rich
+TRAINING_STEP = "training_step"  # its `global_step` counts episodes
+
+
+def is_of_verl(text: str) -> bool:
+    """Return whether a text has a line such as `step:10 - critic/rewards/mean:0.5 - …`."""
+    return "step:" in text and bool(CONSOLE.search(text))
+
+
+def of_verl(text: str) -> Iterator[tuple[float, str, float]]:
+    """Yield step, metric and value of each line that begins with a step."""
+    for line in text.splitlines():
+        if match := CONSOLE.search(line):
+            for part in match[2].split(" - "):
+                if pair := PAIR.fullmatch(part.strip()):
+                    yield float(match[1]), pair[1], float(pair[2])
+
+
+def is_of_open_instruct(text: str) -> bool:
+    """Return whether a text has the head of a panel of metrics."""
+    return bool(PANEL.search(text))
+
+
+def of_open_instruct(text: str, step: str) -> Iterator[Mapping[str, float]]:
+    """Yield the numbers of each whole panel; one without the step, of an evaluation, has that of the last.
+
+    A row is a category, which `other` is not, and `name: number | name: number`; rich goes on in further
+    lines without a category, and cuts with a `…` what is longer than a line: such names are left out.
+    """
+    rows: list[tuple[str, str]] | None = None  # None outside of a panel
+    last: dict[str, float] = {}
+    for line in text.splitlines():
+        if PANEL.search(line):
+            rows = []
+        elif rows is not None and "╰" in line:
+            numbers = dict(_of_panel(rows))
+            last = {step: numbers[step]} if step in numbers else last
+            yield last | numbers
+            rows = None
+        elif rows is not None and line.count("│") > 1:
+            row = line.partition("│")[2].rpartition("│")[0]
+            category, _, values = row.strip().partition("  ")
+            if not row.startswith("   "):
+                rows.append((category, values.strip()))
+            elif rows:
+                rows[-1] = (rows[-1][0], f"{rows[-1][1]} {row.strip()}")
+
+
+def _of_panel(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, float]]:
+    """Yield the numbers of the rows of a panel, each a category and its values, by their whole names."""
+    for category, values in rows:
+        for part in values.split(" | "):
+            pair = PAIR.fullmatch(part.strip())
+            if pair and "…" not in category + pair[1]:
+                yield pair[1] if category == "other" else f"{category}/{pair[1]}", float(pair[2])
