@@ -1,6 +1,7 @@
 """The files that trainers and evaluations write, as rows of step, metric and value.
 
 The content tells the form.
+
 | written by                                     | form                                                     |
 |------------------------------------------------|----------------------------------------------------------|
 | anything                                       | CSV with a header and a row for each step; the columns   |

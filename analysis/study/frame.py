@@ -116,8 +116,8 @@ def _unpaired(table: pd.DataFrame, sides: set[Side]) -> Iterator[str]:
     every = {*table.seed}
     for place, metric in sorted(sides):
         arm, _, node = place.partition("/")
-        there = {*table.seed[(table.arm == arm) & (table.node == node) & (table.metric == metric)]}
-        if missing := sorted(every - there):
+        measured = {*table.seed[(table.arm == arm) & (table.node == node) & (table.metric == metric)]}
+        if missing := sorted(every - measured):
             seeds = ", ".join(map(str, missing))
             yield f"{place} has no {metric} for seed {seeds}: run it, or leave the seed out of all arms"
     if len(every) < LOOKS[0]:
