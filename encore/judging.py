@@ -18,7 +18,7 @@ above `analysis`, which does the work: `encore judge` and the reports of recipes
 | `look_levels(alpha)`                        | the one-sided level of each look; together they spend alpha  |
 | `tost(differences, bound)`                  | p-value of equivalence, by two one-sided t tests             |
 | `bootstrap_interval(values)`                | interval of a mean of few seeds, by the expanded percentile  |
-| `detectable(differences)`                   | the smallest effect that as many seeds would find           |
+| `detectable(differences)`                   | the smallest effect that this number of seeds would find     |
 | `boschloo(collapsed, runs, others, theirs)` | p-value of "two rates of collapse differ", by an exact test  |
 | `clopper_pearson(collapsed, runs)`          | exact interval of a rate of collapse                         |
 """
