@@ -59,7 +59,7 @@ def visit(browser, file):
 
 
 @pytest.mark.slow
-def test_the_committed_first_page_is_what_the_listedsay(page):
+def test_the_committed_first_page_is_what_the_records_say(page):
     """If not: snakemake --cores gallery"""
     pins.hold("pages of the records", page, (RECORDS / "index.html").read_text(encoding="utf-8"))
 
