@@ -13,6 +13,7 @@ WORLDS = {
     "chain": ("sums", "terms"),
     "bilingual": ("sums in two languages", "terms"),
     "countdown": ("countdown puzzles", "numbers"),
+    "faces": ("sums with J, Q and K", "terms"),
     "sort": ("sorting", "numbers"),
     "preferences": ("requests for sums", "terms"),
 }
