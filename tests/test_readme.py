@@ -10,6 +10,11 @@ from pathlib import Path
 import dry_runs
 import pytest
 
+from analysis.arms.uncertainty import shares_base
+from analysis.gallery import scoreboard
+from analysis.numbers.recorded import current
+from analysis.verdicts import claims, records
+from encore.recipe.graph import Graph
 from encore.recipe.load import load_all
 
 ROOT = Path(__file__).parents[1]
@@ -17,8 +22,11 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
 CODE = sorted({*re.findall(r"(?:`|&& )(snakemake [^`<\n]+)", README + COMMANDS)})
 VERDICT = re.compile(
-    r"^\| .* \| (\S+) \[(\S+), (\S+)\], (\d+) seeds \| ([\w ]+) \(`(\w+)`, `([\w-]+)`\) \|$", re.MULTILINE
+    r"^\| .* \| (\S+) \[(\S+), (\S+)\], (\d+) seeds, ([\w ]+) \| ([\w ]+) \(`(\w+)`, `([\w-]+)`\) \|$",
+    re.MULTILINE,
 )
+RECORDS = ROOT / "results/published"
+GRAPH = Graph(load_all(ROOT / "recipes"))
 LONGEST = 90  # lines of the README, which a visitor reads in a minute
 
 
@@ -39,14 +47,16 @@ def test_command_is_planned(planned, command):
 def test_every_paper_is_in_the_readme():
     """Sweeps and base models are no papers; their folders are linked."""
     linked = {ROOT / path for path in re.findall(r"\((recipes/[\w/]+\.yaml)\)", README)}
-    files = {recipe.files.file() for recipe in load_all(ROOT / "recipes").values()}
+    files = {recipe.files.file() for recipe in GRAPH.recipes.values()}
     assert linked == {file for file in files if file.name == "recipe.yaml"}
 
 
 def test_the_verdicts_that_the_readme_shows_are_those_of_the_records():
     rows = VERDICT.findall(README)
     assert len(rows) == 3
-    for mean, low, high, seeds, verdict, recipe, claim in rows:
+    for mean, low, high, seeds, bases, verdict, recipe, claim in rows:
+        run = records.run_of(RECORDS / f"{recipe}-cpu", GRAPH)
+        assert bases == ("one base model" if shares_base(run) else "a base model each")
         with (ROOT / f"results/published/{recipe}-cpu/claims.csv").open(encoding="utf-8") as file:
             record = next(row for row in csv.DictReader(file) if row["id"] == claim)
         numbers = [
@@ -55,6 +65,23 @@ def test_the_verdicts_that_the_readme_shows_are_those_of_the_records():
         ]
         assert [mean, low, high] == numbers
         assert (seeds, verdict) == (record["n"], record["word"])
+
+
+def test_the_counts_that_the_readme_gives_are_those_of_the_records():
+    papers, ours, _ = scoreboard.groups(
+        [line for record in current(RECORDS, GRAPH) for line in scoreboard.of_record(record, GRAPH)]
+    )
+    tally = claims.tally([*papers, *ours])
+    text = README.partition("So far")[2].partition("Three (")[0].replace("\n", " ")
+    assert text.startswith(f", on tiny models, of {sum(tally.values())} claims {tally['shown']} are shown, ")
+    for word, told in (
+        ("shown, smaller", "is shown but smaller"),
+        ("reversed", "are reversed"),
+        ("equivalent", "are equivalent"),
+        ("open", "are open"),
+        ("not tested", "not tested"),
+    ):
+        assert re.search(rf"\b{tally[word]} {told}", text), word
 
 
 def test_the_readme_is_read_in_a_minute():

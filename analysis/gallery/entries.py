@@ -35,9 +35,9 @@ class Meaning(NamedTuple):
 MEANINGS = (
     Meaning(rule.SHOWN, "\N{CHECK MARK}", "it holds here: the whole interval says so"),
     Meaning(rule.SMALLER, "<", "it goes this way, but less far than claimed, or than would matter"),
-    Meaning(rule.EQUIVALENT, "=", "no direction, and any difference is too small to matter"),
+    Meaning(rule.EQUIVALENT, "=", "any difference is too small to matter"),
     Meaning(rule.REVERSED, "\N{BALLOT X}", "the effect goes the other way here"),
-    Meaning(rule.OPEN, "?", "these seeds do not decide it"),
+    Meaning(rule.OPEN, "?", "these seeds cannot say; more could"),
     Meaning(claims.NOT_TESTED, "\N{EN DASH}", "what it is about did not occur here"),
 )
 

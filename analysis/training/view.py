@@ -43,6 +43,9 @@ def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
         caption = curve.caption
         if one_for_both and curve.name == "accuracy":
             caption += " It is all that is rewarded."
+        if curve.name == "accuracy":
+            caption += " Thick: the mean over seeds."
+            caption += f" Grey: {run.arms[0]}." if len(run.arms) > 1 else ""
         if curve.name == "kl":
             caption += learning_curves.distance(run) + learning_curves.reference(run)
         limits = learning_curves.caps(run) if curve.name == "length" else {}

@@ -58,9 +58,9 @@ def level(chance: float) -> str:
 MEANINGS = {  # of each word of claims.VERDICTS, for a reader
     "shown": "the interval lies wholly where the claim holds",
     "shown, smaller": "the direction is shown, and so is a size below what was claimed or what would matter",
-    "equivalent": "no direction is shown, and both ends of the interval are nearer to zero than what matters",
+    "equivalent": "any difference is too small to matter, as both ends of the interval are",
     "reversed": "the effect goes the other way, however small; of equality: it is above the margin",
-    "open": "none of these: more seeds could decide it",
+    "open": "these seeds cannot say; more could",
     "not tested": "there are no numbers for it, or what it presupposes did not happen",
 }
 LOOK_NUMBERS = ("n", "estimate", "low", "high", "level")
