@@ -41,7 +41,7 @@ def test_what_a_model_wrote_never_becomes_markup(page):
     text = page.read_text()
     assert HOSTILE not in text
     assert "<img src=x" not in text
-    assert text.count("</script>") == 3  # the rows, the tables, the viewer
+    assert text.count("</script>") == 4  # the rows, the tables, the viewer, the folds
     assert "\\u003c/script\\u003e\\u003cimg" in text
 
 

@@ -46,9 +46,9 @@ def test_what_other_bases_gave_stands_beside_the_record(tmp_path):
 
 
 def first_lines(page: Path) -> str:
-    """What stands below the title, up to a few hundred words."""
+    """What a reader sees below the title, up to a few hundred words."""
     below = re.split(r"<h1>|^# ", page.read_text(encoding="utf-8"), maxsplit=1, flags=re.MULTILINE)[1]
-    return " ".join(below[:1700].split())
+    return " ".join(re.sub(r"<[^>]+>", " ", below).split())[:1000]
 
 
 ON_ONE = [record for record in ALL if of_record.bases(RECORDS / record) == 1]
