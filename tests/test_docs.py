@@ -16,6 +16,7 @@ from statistics import fmean
 from subprocess import PIPE
 from urllib.request import urlopen
 
+import interrupts
 import pytest
 
 from analysis.verdicts.claims import VERDICTS
@@ -43,7 +44,10 @@ def served(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A command that serves a page until Ctrl-C: the page is asked for once, then it is ended so."""
     env = os.environ | {"PYTHONPATH": str(folder)}
     words = [sys.executable, "-m", *shlex.split(command), "--port", "0"]
-    process = subprocess.Popen(words, cwd=folder, env=env, stdout=PIPE, stderr=PIPE, text=True)
+    heed = interrupts.heed
+    process = subprocess.Popen(
+        words, cwd=folder, env=env, stdout=PIPE, stderr=PIPE, text=True, preexec_fn=heed
+    )
     line = process.stdout.readline()
     if address := re.search(r"http://\S+", line):
         with urlopen(address[0], timeout=60) as page:

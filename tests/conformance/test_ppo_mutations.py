@@ -16,8 +16,8 @@ from encore.learning.trainer import RolloutTrainer
 from encore.models import critic, packing
 from encore.objectives import gae, losses
 
-RETURNS = "returns = found + values"
-WRONG_RETURNS = "returns = gae.whiten(found, mask) + values"
+RETURNS = "returns = estimates + values"
+WRONG_RETURNS = "returns = gae.whiten(estimates, mask) + values"
 ROLLOUT, VALUE, PTX = Gae.estimate, LearningCritic.loss, PtxLoss.loss
 
 # what is wrong, a case that shows it (in "windows" unless said), the function, a piece of it, in its place

@@ -33,7 +33,7 @@ from snakemake_logger_plugin_encore.left import said, seconds_left
 @pytest.mark.slow
 @pytest.mark.parametrize(("recipe", "scale"), [(n, s) for n, r in RECIPES.items() for s in r.scales])
 def test_every_recipe_is_planned_at_every_scale(recipe, scale, open_workflow, monkeypatch):
-    monkeypatch.setattr(start, "load_sound", lambda own: (RECIPES, {}))  # they are read once, for all
+    monkeypatch.setattr(start, "load_sound", lambda user_file: (RECIPES, {}))  # they are read once, for all
     workflow = open_workflow(scale=scale)
     dag = workflow.dag(dag_settings=DAGSettings(targets={recipe}, forceall=True))
     dag.execute_workflow(executor="dryrun")

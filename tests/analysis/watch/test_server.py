@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import interrupts
 import pytest
 import watched_run
 
@@ -29,8 +30,9 @@ def trainings(tmp_path):
 def started(folder: Path, *words: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "encore", "watch", *words]
     env = os.environ | {"PYTHONPATH": str(ROOT)}
+    pipe, heed = subprocess.PIPE, interrupts.heed
     return subprocess.Popen(
-        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=folder, env=env, stdout=pipe, stderr=pipe, text=True, preexec_fn=heed
     )
 
 
