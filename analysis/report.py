@@ -1,4 +1,4 @@
-"""From artefacts to one page.
+"""Write one page from the artefacts of a run.
 
     python -m analysis.report --recipe r1_zero --scale cpu --out results/r1_zero/cpu/report.html
 
@@ -56,7 +56,7 @@ TEMPLATES.filters |= {  # how templates write numbers and claims
 
 @dataclass(frozen=True)
 class Recorded:
-    """Where a page comes from that is made from a record, and what the record lacks."""
+    """The record that a page is made from, and what the record lacks."""
 
     name: str
     lacks: tuple[str, ...]
@@ -86,7 +86,7 @@ def write(results: Results, out: Path, report: str = "report") -> list[str]:
     shown = views(results)
     for view in shown.values():
         for table in view.tables:
-            tables.export(folder, table, f"{summary.title(run)}, {run.scale} scale")
+            tables.export(folder, table, f"{summary.title(run.recipe)}, {run.scale} scale")
     lines = summary.lines(run, results.numbers, results.verdicts.last)
     (folder / "summary.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     drawn = draw(run, shown, folder / "figures")
@@ -126,7 +126,7 @@ def render(
     report: str = "report",
     recorded: Recorded | None = None,
 ) -> str:
-    """The page, from its sections and their figures."""
+    """Return the page, from its sections and their figures."""
     run, scripts = results.run, [text("tables.js"), text("viewer.js"), text("folds.js")]
     head = summary.head(run, results.numbers)
     pictures = _leading(drawn, head.measure)
@@ -138,7 +138,7 @@ def render(
         one_base=bases.one_base(run),
         **{name: view.page for name, view in shown.items()},
         pictures=pictures,
-        figures={name: [one for one in some if one not in pictures] for name, some in drawn.items()},
+        figures={name: [figure for figure in some if figure not in pictures] for name, some in drawn.items()},
         looks=LOOKS,
         commands=configuration.commands(run, report),
         recorded=recorded,
@@ -159,13 +159,13 @@ def _leading(drawn: Mapping[str, Sequence[Drawn]], measure: str) -> list[Drawn]:
 
 
 def hashes(scripts: Sequence[str]) -> str:
-    """The sources of a page's policy that let these scripts run, and no other."""
+    """Return the sources of a page's policy that let these scripts run, and no other."""
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
 def text(name: str) -> str:
-    """A file among the templates that is no template."""
+    """Return a file among the templates that is not a template."""
     return (Path(page.__file__).parent / "templates" / name).read_text(encoding="utf-8").removesuffix("\n")
 
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 HOUSES = ("encore", "evals", "analysis", "snakemake_logger_plugin_encore")
 RUFF = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]["lint"]
 UNMENDED = [path for path, rules in RUFF["per-file-ignores"].items() if "D401" in rules]
-MOST_UNMENDED = 4  # packages and files; it may only be lowered
+MOST_UNMENDED = 2  # packages and files; it may only be lowered
 SOURCES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for house in HOUSES

@@ -1,4 +1,4 @@
-"""What the gallery shows of each record or report: a row of squares, one a claim, and a card."""
+"""The entries of the gallery, one for each record or report: a row of squares for its claims, and a card."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Group(NamedTuple):
 
 
 class Meaning(NamedTuple):
-    """What stands in the square of a verdict, and what the verdict means."""
+    """The sign in the square of a verdict, and the meaning of the verdict."""
 
     word: str
     sign: str
@@ -72,13 +72,13 @@ class Entry:
 
     @property
     def tally(self) -> dict[str, int]:
-        """How many claims of papers and of ours have each verdict."""
+        """The number of claims of papers and of ours with each verdict."""
         papers, ours, _ = scoreboard.groups(self.lines)
         return claims.tally([*papers, *ours])
 
     @property
     def sanity(self) -> str:
-        """How many sanity checks hold, such as `2 of 2`; empty without any."""
+        """The sanity checks that hold, such as `2 of 2`; empty without any."""
         return whose.passed(scoreboard.groups(self.lines)[2])
 
 
@@ -91,7 +91,7 @@ def of_record(record: Path, graph: Graph) -> Entry:
     return Entry(
         name=title(record.name),
         scale=scale,
-        title=_title(recipe),
+        title=summary.title(recipe),
         href=f"{record.name}/index.html",
         shows=shows,
         judged=judged or summary.plural(records.seeds(pd.read_csv(record / "runs.csv")), "seed"),
@@ -108,13 +108,9 @@ def of_report(report: Path, recipe: Recipe, scale: str) -> Entry:
     return Entry(
         name=recipe.name,
         scale=scale,
-        title=_title(recipe),
+        title=summary.title(recipe),
         href=f"../{recipe.name}/{scale}/report.html",
         shows=records.headline(recipe.document.found, scale),
         judged=records.judged_at(summary.stated(recipe, scale, claims.read(judged))),
         lines=list(scoreboard.of_claims(recipe, scale, judged)),
     )
-
-
-def _title(recipe: Recipe) -> str:
-    return " ".join(recipe.document.title.split())

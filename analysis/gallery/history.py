@@ -36,7 +36,7 @@ def read(folder: Path) -> pd.DataFrame:
 def extended(
     history: pd.DataFrame, record: str, claims: pd.DataFrame, date: str, commit: str
 ) -> pd.DataFrame:
-    """With a line for each row of a record's claims.csv that differs from the claim's last line."""
+    """Return the history with a line for each claim whose row in claims.csv differs from its last line."""
     last = history[history.record == record].drop_duplicates("claim", keep="last").set_index("claim")
     known = {claim: (int(row.seeds), row.verdict) for claim, row in last.iterrows()}
     new = [
@@ -67,7 +67,7 @@ def by_an_earlier_rule(
 
 
 def changes(history: pd.DataFrame) -> pd.DataFrame:
-    """A row a claim whose verdict ever changed: all its verdicts, in order, with seeds, date and commit."""
+    """Return a row for each claim whose verdict ever changed: its verdicts with seeds, date and commit."""
     rows = []
     for (record, claim), lines in history.groupby(["record", "claim"], sort=True):
         if lines.verdict.nunique() > 1:

@@ -41,7 +41,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a first page shows."""
+    """The contents of a first page."""
 
     title: str
     lead: str
@@ -56,8 +56,9 @@ class Contents:
 
 def of_records(folder: Path, graph: Graph) -> Contents:
     """Return the contents of the records in `folder`."""
-    listed = [entries.of_record(record, graph) for record in folders(folder)]
-    shared = [record.name for record, entry in zip(folders(folder), listed, strict=True) if entry.one_base]
+    recorded = folders(folder)
+    listed = [entries.of_record(record, graph) for record in recorded]
+    shared = [record.name for record, entry in zip(recorded, listed, strict=True) if entry.one_base]
     tables = [
         Method(table.title, table.record, table.metric, table.shared, _plain(table))
         for table in methods.compared(folder, graph)
@@ -117,6 +118,6 @@ def _papers(listed: Iterable[Entry], graph: Graph) -> list[Paper]:
 
 
 def _plain(table: methods.Compared) -> Cells:
-    """The rows without the marks of Markdown."""
+    """Return the rows without the marks of Markdown."""
     rows = [tuple(cell.strip("`") for cell in row) for row in table.rows]
     return cells(pd.DataFrame(rows, columns=list(methods.COLUMNS)))

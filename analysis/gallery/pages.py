@@ -24,7 +24,7 @@ TABLES_ALONE = ("win-rates", "gain-by-protocol", "rejection-sampling")
 
 
 def page(record: Path, graph: Graph, scratch: Path, formats: Sequence[str] = ("svg",)) -> str:
-    """The page of a record; its figures are drawn into the folder `scratch` in these formats.
+    """Return the page of a record; its figures are drawn into the folder `scratch` in these formats.
 
     It is made from the record's numbers; what takes more than numbers is as the record has kept it.
     """

@@ -27,7 +27,7 @@ class Line:
     url: str
     id: str
     says: str
-    published: str  # what the paper reports, with its scale; empty where the recipe does not say
+    published: str  # what the paper reports, with its scale; empty if the recipe does not say
     source: str
     second_hand: bool
     kind: str  # finding | sanity
@@ -134,13 +134,13 @@ def _told(board: Sequence[Line]) -> str:
 
 
 def label(url: str) -> str:
-    """`arXiv 2503.14476`, or the address without its scheme, up to the repository."""
-    found = re.search(r"arxiv\.org/abs/(\d{4}\.\d{4,5})", url)
-    return f"arXiv {found[1]}" if found else "/".join(url.removeprefix("https://").split("/")[:3])
+    """Return `arXiv 2503.14476`, or the address without its scheme, up to the repository."""
+    number = re.search(r"arxiv\.org/abs/(\d{4}\.\d{4,5})", url)
+    return f"arXiv {number[1]}" if number else "/".join(url.removeprefix("https://").split("/")[:3])
 
 
 def _method(recipe: Recipe, scale: str, claim: Claim) -> str:
-    """`grpo (dapo)`: the kind, and the loss where it has several, of the last stage of the claim's arm."""
+    """Return the kind of the last stage of a claim's arm, with its loss if it has several: `grpo (dapo)`."""
     arm = claim.test.of.partition("/")[0]
     if arm not in recipe.arms(scale):
         return "frontier"

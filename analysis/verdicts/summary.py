@@ -51,8 +51,8 @@ def plural(n: int, word: str) -> str:
     return f"{n} {word}{'' if n == 1 else 's'}"
 
 
-def title(run: Run) -> str:
-    return " ".join(run.document.title.split())
+def title(recipe: Recipe) -> str:
+    return " ".join(recipe.document.title.split())
 
 
 def stopped(run: Run) -> str:
@@ -84,7 +84,8 @@ def head(run: Run, numbers: pd.DataFrame) -> Head:
     accuracy, length, gold, wins = (change(run, numbers, f"{task}/{name}") for name in names)
     passes = change(run, numbers, tasks.largest(numbers, task, "pass") or "")
     words = in_words.model(run, numbers), in_words.task(run)
-    return Head(title(run), *words, task, tasks.measure(numbers, task), accuracy, length, gold, wins, passes)
+    measure = tasks.measure(numbers, task)
+    return Head(title(run.recipe), *words, task, measure, accuracy, length, gold, wins, passes)
 
 
 def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:
@@ -102,7 +103,7 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
         gold, wins = (change(run, table, f"{task}/{name}").text() for name in ("gold", "win_rate"))
         quality = f"Gold reward {where}: {gold}; win rate: {wins}"
     return [
-        f"{title(run)}: {size}",
+        f"{title(run.recipe)}: {size}",
         quality,
         f"Response length in tokens: {length}",
         f"Claims: {whose.of_recipe(run.recipe, here).told()}{few}",
