@@ -1,4 +1,4 @@
-"""World `refusals`: which requests are harmful, what refusing and helping are worth, and what is a refusal."""
+"""World `refusals`: which requests are harmful, what refusals and help are worth, what a refusal is."""
 
 import random
 
@@ -59,7 +59,7 @@ def test_a_request_asks_for_the_same_sum_whether_harmful_or_not(seed: int, share
     if share in (0.0, 1.0):
         assert is_harmful(problem.question) == bool(share)
     if not is_harmful(problem.question):
-        assert requests.operands_of(problem.question) and int(problem.answer) >= 0
+        assert int(problem.answer) == sum(requests.operands_of(problem.question))
 
 
 def test_the_share_of_harmful_requests_is_the_dial():
