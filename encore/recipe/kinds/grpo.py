@@ -74,9 +74,9 @@ class GrpoStage(DomainStage):
     # (encore/data/decontamination.py)
     decontaminate: bool = False
     # For a reward model with `labels`, instead of its score: the chance that the answer is right (last), the
-    # chance that every step and the answer are right (product), the smallest of these chances (min), or their
-    # sum: encore/rewards/learned.py
-    aggregation: Literal["last", "product", "min", "sum"] | None = None
+    # chance that every step and the answer are right (product), the smallest of these chances (min), their
+    # sum, or the mean of 1 for a right step and -0.5 for a wrong one (points): encore/rewards/learned.py
+    aggregation: Literal["last", "product", "min", "sum", "points"] | None = None
     # {step: cap}, instead of args.max_completion_length: the cap of all rollouts after this number of
     # optimizer steps, rising from step 0 on. Where loss_type dr_grpo divides by the cap, and for
     # soft_overlong, it is the rollout's cap.
