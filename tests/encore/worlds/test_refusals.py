@@ -73,6 +73,7 @@ def test_documents_help_and_refuse_whatever_the_request():
     for world in (HARMLESS_WORLD, HARMFUL_WORLD):
         for problem in sample(world, 200, 0, "train"):
             assert refused(problem, world.document(problem, "refusal", rng))
+            assert refused(problem, world.document(problem, "cautious", rng)) == is_harmful(problem.question)
             text = world.document(problem, "good", rng)
             assert world.stated(text) == str(sum(requests.operands_of(problem.question)))
 
