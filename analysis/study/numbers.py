@@ -9,8 +9,13 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,6 +40,14 @@ EXTREMES = {"max": np.max, "min": np.min}
 EVERY = None  # instead of an arm or a seed: all of them
 TABLE = ["arm", "seed", "node", "metric", "step", "value", "low", "high", "source"]
 Key = tuple[str | None, int | None]  # arm and seed
+LARGE = 50_000_000  # bytes of logs from which on it is worth starting processes
+
+
+class Log(NamedTuple):
+    """What a file holds: for each of its runs, the names of all metrics and the rows of those asked for."""
+
+    path: Path
+    runs: Mapping[Key, tuple[set[str], pd.DataFrame]]
 
 
 @dataclass(frozen=True)
@@ -98,18 +111,15 @@ def _runs(
     place: str, logs: Logs, folder: Path, metrics: set[str]
 ) -> tuple[dict[Key, tuple[Path, pd.DataFrame]], dict[str, tuple[str, str]]]:
     """Return the file and the rows of each run of a place, and how each metric is read, with its name."""
-    ours = {theirs: our_name for our_name, theirs in (logs.metrics or {}).items()}
     wanted = metrics | {_named(metric, ())[1] for metric in metrics}
     runs: dict[Key, tuple[Path, pd.DataFrame]] = {}
     raw: set[str] = set()
-    for path, key in _paths(place, logs, folder):
-        rows = read(path, logs.step)
-        for run, part in _parts(path, rows, logs, key):
+    for log in _logs([*_paths(place, logs, folder)], logs, wanted):
+        for run, (names, part) in log.runs.items():
             if run in runs:
-                raise UserError(f"runs.{place}: {runs[run][0]} and {path} are both of {_run(run)}")
-            raw |= {*part.metric.unique()}
-            part = part.assign(metric=part.metric.map(ours)) if logs.metrics else part
-            runs[run] = (path, part[part.metric.isin(wanted)])
+                raise UserError(f"runs.{place}: {runs[run][0]} and {log.path} are both of {_run(run)}")
+            raw |= names
+            runs[run] = (log.path, part)
     named = {metric: _named(metric, logs.metrics or raw) for metric in metrics}
     for _, name in sorted(named.values()):
         if logs.metrics and name not in logs.metrics:
@@ -118,6 +128,33 @@ def _runs(
         if theirs not in raw:
             raise UserError(f'runs.{place}: no file has a metric "{theirs}"{nearest(theirs, sorted(raw))}')
     return runs, named
+
+
+def _logs(paths: list[tuple[Path, Key]], logs: Logs, wanted: set[str]) -> Iterator[Log]:
+    """Yield what the files hold, read by a process for each core if the files are large."""
+    of_file = partial(_log, logs, wanted)
+    if sum(path.stat().st_size for path, _ in paths) < LARGE:
+        yield from map(of_file, paths)
+        return
+    try:
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+            yield from pool.map(of_file, paths, chunksize=4)
+    except BrokenProcessPool:
+        raise UserError(f"{paths[0][0]} and others: a process that read them ended: out of memory?") from None
+
+
+def _log(logs: Logs, wanted: set[str], file: tuple[Path, Key]) -> Log:
+    """Return what a file holds; `file`: its path, and the arm and the seed that the path names."""
+    path, key = file
+    ours = {theirs: our_name for our_name, theirs in (logs.metrics or {}).items()}
+    runs: dict[Key, tuple[set[str], pd.DataFrame]] = {}
+    for run, part in _parts(path, read(path, logs.step), logs, key):
+        if run in runs:
+            raise UserError(f"{path}: two of its runs are of {_run(run)}")
+        names = {*part.metric.unique()}
+        part = part.assign(metric=part.metric.map(ours)) if logs.metrics else part
+        runs[run] = (names, part[part.metric.isin(wanted)].reset_index(drop=True))
+    return Log(path, runs)
 
 
 def _paths(place: str, logs: Logs, folder: Path) -> Iterator[tuple[Path, Key]]:
@@ -205,6 +242,8 @@ def _read(
 
 def _in_order(place: str, key: Key, rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     """Return the curve by rising step; if a step occurs again, the later row counts."""
+    if rows.step.is_monotonic_increasing and rows.step.is_unique:
+        return rows
     again = int(rows.step.duplicated().sum())
     if again:
         notes.append(
