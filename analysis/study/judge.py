@@ -5,7 +5,9 @@ claim, equivalence, families of primary and secondary claims (docs/verdicts.md).
 its numbers is missing: whether a run collapsed, gates, and the registration of claims.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -13,9 +15,10 @@ import matplotlib as mpl
 from analysis.numbers.means import shown
 from analysis.page import tables
 from analysis.page.drawing import svg_uri
-from analysis.page.figures import Drawn
+from analysis.page.figures import Drawn, Plan
 from analysis.page.style import STYLE, save
 from analysis.report import TEMPLATES, text
+from analysis.study import references
 from analysis.study.document import Study, load
 from analysis.study.frame import judged
 from analysis.study.numbers import Collected, collect
@@ -67,7 +70,7 @@ def write(judged: Judged, out: Path) -> None:
         seeds=judged.collected.seeds,
         looks=LOOKS,
         files=judged.collected.files,
-        figure=_forest(judged, out),
+        figures=_figures(judged, out),
         verdicts=tables.cells(claims_table.verdicts_shown(judged.verdicts)),
         notes=judged.collected.notes,
         tally=claims.tally(judged.verdicts),
@@ -75,15 +78,35 @@ def write(judged: Judged, out: Path) -> None:
     files.write(out / "index.html", page)
 
 
-def _forest(judged: Judged, out: Path) -> Drawn | None:
+def _figures(judged: Judged, out: Path) -> Iterator[Drawn]:
+    """Draw the forest, and each published curve with ours over it."""
+    plans = [
+        Plan(
+            "forest",
+            "Claims, paired by seed",
+            "Each claim on a scale of its own: where it holds is shaded; dots are seeds.",
+            partial(forest.draw, judged.verdicts),
+            forest.alt_text(judged.verdicts),
+        )
+    ]
+    for overlay in judged.collected.overlays:
+        claim, distances = overlay.claim, overlay.distances
+        farthest = f", at most {max(distances.values()):.3g} away" if distances else ""
+        plans.append(
+            Plan(
+                f"curve-{claim.id}",
+                claim.says,
+                f"Published: {claim.source}. The band is {claim.test.margin:g} wide on each side.",
+                partial(references.draw, overlay),
+                f"The published curve and {len(distances)} seeds of ours{farthest}",
+            )
+        )
     with mpl.rc_context(STYLE):
-        figure = forest.draw(judged.verdicts)
-        if figure is None:
-            return None
-        save(figure, out, "forest")
-    src = svg_uri((out / "forest.svg").read_text(encoding="utf-8"))
-    caption = "Each claim on a scale of its own: where it holds is shaded; dots are seeds."
-    return Drawn("forest", "Claims, paired by seed", caption, forest.alt_text(judged.verdicts), src)
+        for plan in plans:
+            if figure := plan.draw():
+                save(figure, out, plan.name)
+                src = svg_uri((out / f"{plan.name}.svg").read_text(encoding="utf-8"))
+                yield Drawn(plan.name, plan.title, plan.caption, plan.alt_text, src)
 
 
 def command(path: Path, out: Path | None) -> list[str]:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from analysis.study import document, formats, numbers
+from analysis.study import document, formats, numbers, runs
 from encore.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -27,7 +27,7 @@ STUDY = {
 @pytest.fixture
 def study(tmp_path, monkeypatch):
     """A study of eight runs that counts as large."""
-    monkeypatch.setattr(numbers, "LARGE", 0)
+    monkeypatch.setattr(runs, "LARGE", 0)
     for arm in "ab":
         for seed in range(1, 5):
             rows = pd.DataFrame({"step": [1, 2], "x": [0.0, seed]})
@@ -39,7 +39,7 @@ def study(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_several_processes_read_the_same(study, monkeypatch):
     collected = numbers.collect(document.load(study), study.parent)
-    monkeypatch.setattr(numbers, "LARGE", 1 << 30)
+    monkeypatch.setattr(runs, "LARGE", 1 << 30)
     alone = numbers.collect(document.load(study), study.parent)
     pd.testing.assert_frame_equal(collected.table, alone.table)
     assert len(alone.table) == 8
@@ -64,7 +64,7 @@ def test_a_process_that_ends_is_told_in_one_line(study, monkeypatch):
         def map(self, *_, **__):
             raise BrokenProcessPool
 
-    monkeypatch.setattr(numbers, "ProcessPoolExecutor", Ending)
+    monkeypatch.setattr(runs, "ProcessPoolExecutor", Ending)
     with pytest.raises(UserError, match="a process that read them ended") as error:
         numbers.collect(document.load(study), study.parent)
     assert len(error.value.lines) == 1
