@@ -1,9 +1,10 @@
 """Published curves, and how far curves of ours lie from them.
 
 A claim with `reference` names a CSV of two columns, the axis and `value`, and asks that our curve stays
-within a band around it. Ours is read at each point of the reference, as the mean of what was logged nearer to
-this point than to the next ones. So a curve that was logged at every step is compared with one that has a few
-points. The distance of a run is the largest one at any point that the run has come to.
+within a band around it. The reference is straight between its points. How far ours lies from it is known at
+each point as the mean over what was logged nearer to this point than to the next ones. So a curve that was
+logged at every step is compared with one that has a few points. The distance of a run is the largest one, to
+either side, at any point that the run has come to.
 """
 
 from collections.abc import Mapping
@@ -32,14 +33,13 @@ class Reference:
     value: np.ndarray
 
     def near(self, at: np.ndarray, value: np.ndarray) -> np.ndarray:
-        """Return the mean of a curve of ours near each point; nan if it has nothing there."""
-        half = np.diff(self.at) / 2
-        edges = np.r_[self.at[0] - half[0], self.at[:-1] + half, self.at[-1] + half[-1]]
-        bins = np.searchsorted(edges, at, side="right") - 1
-        inside = (bins >= 0) & (bins < len(self.at))
-        count = np.bincount(bins[inside], minlength=len(self.at))
-        total = np.bincount(bins[inside], value[inside], minlength=len(self.at))
-        return np.where(count, total / np.maximum(count, 1), np.nan)
+        """Return a curve of ours near each point: the point and its mean distance; nan where nothing is."""
+        inside = (at >= self.at[0]) & (at <= self.at[-1])
+        away = value[inside] - np.interp(at[inside], self.at, self.value)
+        bins = np.searchsorted((self.at[1:] + self.at[:-1]) / 2, at[inside], side="right")
+        count = np.bincount(bins, minlength=len(self.at))
+        total = np.bincount(bins, away, minlength=len(self.at))
+        return np.where(count, self.value + total / np.maximum(count, 1), np.nan)
 
 
 @dataclass(frozen=True)
