@@ -18,7 +18,8 @@ from analysis.page.drawing import svg_uri
 from analysis.page.figures import Drawn, Plan
 from analysis.page.style import STYLE, save
 from analysis.report import TEMPLATES, text
-from analysis.study import references
+from analysis.study import across, references
+from analysis.study.across import Shared
 from analysis.study.document import Study, load
 from analysis.study.frame import judged
 from analysis.study.numbers import Collected, collect
@@ -59,10 +60,13 @@ def _line(verdict: Verdict) -> str:
 
 
 def write(judged: Judged, out: Path) -> None:
-    """Write index.html, claims.csv and numbers.csv, and the forest as a figure, into the folder `out`."""
+    """Write index.html, its tables as CSV, and its figures into the folder `out`."""
     out.mkdir(parents=True, exist_ok=True)
     files.write(out / "claims.csv", judged.verdicts.frame().to_csv(index=False))
     files.write(out / "numbers.csv", judged.collected.table.drop(columns="step").to_csv(index=False))
+    pairs = across.shared(judged.study, judged.collected.table)
+    if pairs:
+        files.write(out / "improvement.csv", across.frame(pairs).to_csv(index=False))
     template = TEMPLATES.get_template("study.html")
     page = template.render(
         title=judged.study.title,
@@ -70,7 +74,8 @@ def write(judged: Judged, out: Path) -> None:
         seeds=judged.collected.seeds,
         looks=LOOKS,
         files=judged.collected.files,
-        figures=_figures(judged, out),
+        figures=_figures(judged, pairs, out),
+        improvement=tables.cells(across.rows_shown(pairs)) if pairs else None,
         verdicts=tables.cells(claims_table.verdicts_shown(judged.verdicts)),
         notes=judged.collected.notes,
         tally=claims.tally(judged.verdicts),
@@ -78,8 +83,8 @@ def write(judged: Judged, out: Path) -> None:
     files.write(out / "index.html", page)
 
 
-def _figures(judged: Judged, out: Path) -> Iterator[Drawn]:
-    """Draw the forest, and each published curve with ours over it."""
+def _figures(judged: Judged, pairs: list[Shared], out: Path) -> Iterator[Drawn]:
+    """Draw the forest, performance profiles, and each published curve with ours over it."""
     plans = [
         Plan(
             "forest",
@@ -87,7 +92,15 @@ def _figures(judged: Judged, out: Path) -> Iterator[Drawn]:
             "Each claim on a scale of its own: where it holds is shaded; dots are seeds.",
             partial(forest.draw, judged.verdicts),
             forest.alt_text(judged.verdicts),
-        )
+        ),
+        Plan(
+            "profiles",
+            "Performance profiles",
+            "The share of runs whose score is above each level, as a mean over the tasks that two arms share. "
+            "Bands: 95%, by a stratified bootstrap.",
+            partial(across.draw, pairs),
+            across.alt_text(pairs),
+        ),
     ]
     for overlay in judged.collected.overlays:
         claim, distances = overlay.claim, overlay.distances
