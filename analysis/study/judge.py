@@ -49,14 +49,19 @@ def lines(judged: Judged) -> list[str]:
     said = [_line(verdict) for verdict in judged.verdicts]
     seeds = len(judged.collected.seeds)
     if seeds < LOOKS[0]:
-        said.append(f"{seeds} seeds: nothing is decided below {LOOKS[0]}")
+        said.append(f"{_seeds(seeds)}: nothing is decided below {LOOKS[0]}")
     return [*said, *(f"note: {note}" for note in judged.collected.notes)]
 
 
 def _line(verdict: Verdict) -> str:
     number = shown(verdict.difference if verdict.look else verdict.plain, verdict.metric)
-    of = f"{verdict.n} seeds: {number} (asked: {claims_table.holds_when(verdict)})" if verdict.n else ""
+    asked = claims_table.holds_when(verdict)
+    of = f"{_seeds(verdict.n)}: {number} (asked: {asked})" if verdict.n else ""
     return f"{verdict.word:<15} {verdict.id}  {of or verdict.note}"
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seed{'s' * (count != 1)}"
 
 
 def write(judged: Judged, out: Path) -> None:
@@ -96,7 +101,7 @@ def _figures(judged: Judged, pairs: list[Shared], out: Path) -> Iterator[Drawn]:
         Plan(
             "profiles",
             "Performance profiles",
-            "The share of runs whose score is above each level, as a mean over the tasks that two arms share. "
+            "The share of runs whose score is above each level, as a mean over the shared tasks. "
             "Bands: 95%, by a stratified bootstrap.",
             partial(across.draw, pairs),
             across.alt_text(pairs),

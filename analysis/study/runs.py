@@ -25,7 +25,7 @@ LARGE = 50_000_000  # bytes of logs from which on it is worth starting processes
 
 
 class Log(NamedTuple):
-    """What a file holds: for each of its runs, the names of all metrics and the rows of those asked for."""
+    """The content of a file: for each run, the names of all metrics and the rows of those asked for."""
 
     path: Path
     runs: Mapping[Key, tuple[set[str], pd.DataFrame]]
