@@ -178,7 +178,11 @@ def _in_order(place: str, key: Key, rows: pd.DataFrame, notes: list[str]) -> pd.
     """Return the curve by rising step; if a step occurs again, the later row counts."""
     if rows.step.is_monotonic_increasing and rows.step.is_unique:
         return rows
-    again = int(rows.step.duplicated().sum())
+    again, falls = int(rows.step.duplicated().sum()), int((rows.step.diff() < 0).sum())
+    if falls and not again:
+        notes.append(
+            f"{place}: {run_name(key)}: the step falls {falls} times: the rows are read by rising step"
+        )
     if again:
         notes.append(
             f"{place}: {run_name(key)}: {again} steps come again, as after a resume: the later rows count"
