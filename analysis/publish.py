@@ -58,6 +58,8 @@ from encore.runtime import provenance
 
 RECORDS = "results/published"
 KEY = ["arm", "seed", "node", "metric"]
+OURS = "encore-rl"
+BUILDS = {"cpu", "cu126", "cu128", "cu129", "cu130"}  # of torch, each with an index of packages of its own
 MOST = 100  # training completions that a record keeps
 INTERVAL = {"low": DECIMALS, "high": DECIMALS}  # a record is kept in git
 
@@ -132,9 +134,10 @@ def few(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
 
 
 def packages(runs: pd.DataFrame) -> str:
-    """Return every installed package, a line each.
+    """Return every installed package, a line each: `pip install -r` of it installs them again.
 
-    Packages whose version differs from the runs' come first.
+    Packages whose version differs from the runs' come first. Encore itself is a comment, because it is
+    installed from its commit.
     """
     here = {
         package.metadata["Name"].lower(): package.version
@@ -143,7 +146,10 @@ def packages(runs: pd.DataFrame) -> str:
     }
     ran = {(name, version) for row in runs.versions for name, version in row.items() if name in here}
     lines = [f"# {name} was {version} in a run" for name, version in sorted(ran) if here[name] != version]
-    return "\n".join([*lines, *(f"{name}=={version}" for name, version in sorted(here.items()))]) + "\n"
+    if builds := sorted({version.partition("+")[2] for version in here.values()} & BUILDS):
+        lines += [f"--extra-index-url https://download.pytorch.org/whl/{build}" for build in builds]
+    lines += [f"{'# ' * (name == OURS)}{name}=={version}" for name, version in sorted(here.items())]
+    return "\n".join(lines) + "\n"
 
 
 def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.DataFrame:

@@ -18,13 +18,12 @@ def is_of_verl(text: str) -> bool:
     return "step:" in text and bool(CONSOLE.search(text))
 
 
-def of_verl(text: str) -> Iterator[tuple[float, str, float]]:
-    """Yield step, metric and value of each line that begins with a step."""
+def of_verl(text: str) -> Iterator[tuple[float, Mapping[str, float]]]:
+    """Yield the step and the numbers of each line that begins with a step."""
     for line in text.splitlines():
         if match := CONSOLE.search(line):
-            for part in match[2].split(" - "):
-                if pair := PAIR.fullmatch(part.strip()):
-                    yield float(match[1]), pair[1], float(pair[2])
+            pairs = (PAIR.fullmatch(part.strip()) for part in match[2].split(" - "))
+            yield float(match[1]), {pair[1]: float(pair[2]) for pair in pairs if pair}
 
 
 def is_of_open_instruct(text: str) -> bool:

@@ -9,9 +9,12 @@ from pydantic import AfterValidator, Field
 from encore.errors import UserError
 from encore.recipe import strict_yaml
 from encore.recipe.base import Line, Mistake, Model, Name, Some, below
-from encore.recipe.claims import OURS, Claim, Paper, with_ids
+from encore.recipe.claims import OURS, Claim, Paper, Side, with_ids
 from encore.recipe.document import read
 from encore.recipe.files import of_file
+
+STEP = "step"
+DISTANCE = "distance"  # how far a curve lies from the reference of its claim
 
 
 class StudyClaim(Claim):
@@ -19,12 +22,30 @@ class StudyClaim(Claim):
 
     source: Line = "ours"
     paper: Paper = OURS
+    reference: Line | None = None  # a published curve: a CSV with the columns `axis` and value
+    axis: Line = STEP  # the step, or a metric of ours that counts samples or compute
 
     def mistakes(self) -> Iterator[Mistake]:
         """Yield the keys that a study cannot answer: gates and scales belong to recipes."""
         for key in ("needs", "scales", "again", "world"):
             if key in self.model_fields_set:
                 yield key, "a key of recipes; a study has none"
+        of_curve = self.test.metric.startswith(f"{DISTANCE}/")
+        if self.reference is not None:
+            yield from self._of_curve(of_curve)
+        elif of_curve or "axis" in self.model_fields_set:
+            yield "reference", "missing; the file of the published curve"
+
+    def _of_curve(self, named: bool) -> Iterator[Mistake]:
+        """Yield what a claim on a published curve lacks; `named`: whether its metric is a distance."""
+        if self.source == OURS:
+            yield "source", "missing; where was the curve of reference published?"
+        if not named:
+            yield "test.metric", f"with reference expected {DISTANCE}/METRIC, got {self.test.metric}"
+        if self.test.against is not None:
+            yield "test.against", "the curve is compared with reference; remove it"
+        if self.test.direction != "equal":
+            yield "test.direction", "with reference expected equal: the curve stays within margin of it"
 
 
 class Logs(Model):
@@ -69,7 +90,11 @@ def mistakes_of(claims: Iterable[StudyClaim]) -> Iterator[Mistake]:
 def _mistakes(study: Study) -> Iterator[Mistake]:
     """Yield the mistakes of claims, and the places that they name and `runs` has not."""
     yield from mistakes_of(study.claims.values())
+    curves: dict[Side, str] = {}
     for claim in study.claims.values():
+        first = curves.setdefault(claim.test.sides[0], claim.id) if claim.reference else claim.id
+        if first != claim.id:
+            yield f"claims.{claim.id}.test", f"the same curve as of claims.{first}; one reference a curve"
         for key, side in zip(("of", "against"), claim.test.sides, strict=False):
             arm, slash, place = side.place.partition("/")
             if not slash or not arm:

@@ -6,6 +6,7 @@ The code of a command is in a separate module, imported when the command is call
 import os
 import sys
 import webbrowser
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -190,6 +191,40 @@ def power(
 
     for line in command(study, spread, out):
         typer.echo(line)
+
+
+class Form(StrEnum):
+    """A form of results that other tools read."""
+
+    EVERY_EVAL_EVER = "every-eval-ever"
+    RO_CRATE = "ro-crate"
+
+
+@app.command()
+def export(
+    source: Annotated[Path, typer.Argument(help="Results of an evaluation, or the folder of a record.")],
+    to: Annotated[
+        Form,
+        typer.Option(help="every-eval-ever: of an evaluation; ro-crate: of a record, with its workflow."),
+    ],
+    model: Annotated[
+        str | None, typer.Option(help="org/name, under which every-eval-ever knows the model.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="A folder.")] = Path("results/export"),
+) -> None:
+    """Write results in a form that other tools read: Every Eval Ever, or a Workflow Run RO-Crate."""
+    if (to is Form.EVERY_EVAL_EVER) != (model is not None):
+        raise UserError(f"--model: it goes with --to {Form.EVERY_EVAL_EVER}, and is needed there")
+    if model is not None:
+        from encore.commands import every_eval_ever  # late
+
+        written = every_eval_ever.export(source, model, out)
+    else:
+        from encore.commands import ro_crate  # late
+
+        written = [ro_crate.export(source, out)]
+    for file in written:
+        typer.echo(file)
 
 
 @app.command()

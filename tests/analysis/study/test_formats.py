@@ -102,6 +102,7 @@ def test_an_empty_cell_was_not_logged_and_nan_was(tmp_path):
         (b'{"loss": 1}\n', "no column of the step"),
         (b'"a"b"c\n1"', "no column of the step"),
         (b"[" * 100_000, "no column of the step"),
+        (b"<!DOCTYPE html><script>alert(1)</script>\n<p>step,reward</p>", "no column of the step"),
         (b'{"a":' * 100_000, "expected a JSON object"),
     ],
 )
