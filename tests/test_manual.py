@@ -79,6 +79,17 @@ def test_a_page_is_readable(visit, page, width, scheme):
     assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 200) == (scheme == "dark")
 
 
+def test_a_reader_chooses_dark_and_keeps_it(visit):
+    tab = visit("index.html")
+    mode = "document.documentElement.getAttribute('data-bs-theme')"
+    assert tab.evaluate(mode) == "light"
+    tab.locator("#theme-menu").click()
+    tab.locator("[data-bs-theme-value=dark]").click()
+    assert tab.evaluate(mode) == "dark"
+    tab.reload()
+    assert tab.evaluate(mode) == "dark"
+
+
 def test_no_page_is_wider_than_a_phone_or_asks_for_anything_elsewhere(visit):
     tab = visit("index.html", 390)
     pages = {

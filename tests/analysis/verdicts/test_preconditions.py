@@ -35,7 +35,7 @@ def test_a_precondition_that_was_not_measured_is_not_met():
     gates = {"clip_cuts": {"metric": "mean/clip", "of": "base-recipe/before"}}
     verdict = judge_looks([GATED], rows, "cpu", range(8), gates)[-1][0]
     assert verdict.word == "not tested"
-    words = "a precondition was not measured (mean/clip: base-recipe/before: needed at least 0.02): no mean/clip"
+    words = "a precondition was not measured (mean/clip: base-recipe/before: needed at least 0.02): no mean/"
     assert verdict.note.startswith(words)
 
 
