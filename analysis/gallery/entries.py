@@ -11,7 +11,7 @@ from analysis.arms.uncertainty import shares_base
 from analysis.gallery import scoreboard, sketches
 from analysis.gallery.scoreboard import Line
 from analysis.numbers.recorded import of_earlier_world, title
-from analysis.verdicts import claims, records, rule, summary, whose
+from analysis.verdicts import claims, claims_table, records, rule, summary, whose
 from encore.recipe.files import REGISTERED
 from encore.recipe.graph import Graph
 from encore.recipe.recipe import Recipe
@@ -32,14 +32,15 @@ class Meaning(NamedTuple):
     means: str
 
 
-MEANINGS = (
-    Meaning(rule.SHOWN, "\N{CHECK MARK}", "it holds here: the whole interval says so"),
-    Meaning(rule.SMALLER, "<", "it goes this way, but less far than claimed, or than would matter"),
-    Meaning(rule.EQUIVALENT, "=", "any difference is too small to matter"),
-    Meaning(rule.REVERSED, "\N{BALLOT X}", "the effect goes the other way here"),
-    Meaning(rule.OPEN, "?", "these seeds cannot say; more could"),
-    Meaning(claims.NOT_TESTED, "\N{EN DASH}", "what it is about did not occur here"),
-)
+SIGNS = {
+    rule.SHOWN: "\N{CHECK MARK}",
+    rule.SMALLER: "<",
+    rule.EQUIVALENT: "=",
+    rule.REVERSED: "\N{BALLOT X}",
+    rule.OPEN: "?",
+    claims.NOT_TESTED: "\N{EN DASH}",
+}
+MEANINGS = tuple(Meaning(word, SIGNS[word], means) for word, means in claims_table.MEANINGS.items())
 
 
 @dataclass(frozen=True)

@@ -56,12 +56,12 @@ def level(chance: float) -> str:
 
 
 MEANINGS = {  # of each word of claims.VERDICTS, for a reader
-    "shown": "the interval lies wholly where the claim holds",
-    "shown, smaller": "the direction is shown, and so is a size below what was claimed or what would matter",
-    "equivalent": "any difference is too small to matter, as both ends of the interval are",
-    "reversed": "the effect goes the other way, however small; of equality: it is above the margin",
+    "shown": "it holds here: the whole interval says so",
+    "shown, smaller": "it goes this way, but less far than was claimed, or than would matter",
+    "equivalent": "any difference is too small to matter",
+    "reversed": "the effect goes the other way here; of a claim of equality: the difference is too large",
     "open": "these seeds cannot say; more could",
-    "not tested": "there are no numbers for it, or what it presupposes did not happen",
+    "not tested": "there are no numbers for it, or what it is about did not occur here",
 }
 LOOK_NUMBERS = ("n", "estimate", "low", "high", "level")
 

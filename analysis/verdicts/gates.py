@@ -25,12 +25,18 @@ def absent(
     for need in claim.needs:
         gate = places[need.gate]
         measured = pairs(gate, table, seeds)
+        what, needed = gate.about or _measured(gate), gate.needed(need)
         if not measured.seeds:
-            return f"its precondition {need} was not measured: {'; '.join(measured.notes)}"
+            return f"a precondition was not measured ({what}: needed {needed}): {'; '.join(measured.notes)}"
         value = _mean(measured)
         if not gate.met(need, value):
-            return f"the precondition is absent ({need.gate} is {value:.3g}, needed: {need})"
+            return f"a precondition is absent ({what}: measured {value:.3g}, needed {needed})"
     return ""
+
+
+def _measured(gate: Gate) -> str:
+    """Return the metric and the sides of a gate, such as `mean/kl: ppo/after`."""
+    return f"{gate.metric}: {gate.of}" + (f" {MINUS} {gate.against}" if gate.against else "")
 
 
 def _mean(measured: Pairs) -> float:
@@ -44,19 +50,18 @@ def table(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
     for need, claims in _conditions(run).items():
         gate = places[need.gate]
         measured = pairs(gate, numbers, run.seeds)
-        against = f" {MINUS} {gate.against}" if gate.against else ""
         value = _mean(measured) if measured.seeds else math.nan
         rows.append(
             {
-                "precondition": str(need),
-                "what": gate.about or DASH,
-                "measured": f"{gate.metric}: {gate.of}{against}",
+                "precondition": gate.about or need.gate,
+                "needed": gate.needed(need),
+                "measured": _measured(gate),
                 "value": f"{value:.3g}" if measured.seeds else DASH,
                 "met": "yes" if gate.met(need, value) else "no",
                 "claims": ", ".join(claims),
             }
         )
-    return pd.DataFrame(rows, columns=["precondition", "what", "measured", "value", "met", "claims"])
+    return pd.DataFrame(rows, columns=["precondition", "needed", "measured", "value", "met", "claims"])
 
 
 def _conditions(run: Run) -> dict[Need, list[str]]:

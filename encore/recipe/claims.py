@@ -238,6 +238,12 @@ class Gate(Comparison, Named):
             raise UserError(f"gates.{need.gate}.target: missing; what is it to be within {share} of?")
         return abs(value - self.target) <= need.bound * abs(self.target)
 
+    def needed(self, need: Need) -> str:
+        """Return the values that fulfil a need of the gate: `at least 0.02`, `within 20% of 1.5`."""
+        if need.relation == "within":
+            return f"within {100 * need.bound:g}% of {self.target:g}"
+        return f"at {'least' if need.relation == '>=' else 'most'} {need.bound:g}"
+
 
 class Dial(Model):
     """A choice that was made by looking at results, with its seeds, none of which is judged."""

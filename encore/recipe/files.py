@@ -20,7 +20,7 @@ from encore.recipe.presets import Presets, laid
 from encore.recipe.strict_yaml import Content
 
 SCHEMA = 2
-OLD = "write found for expected, and claims by their ids (docs/own.md)"
+OLD = "write found for expected, and claims by their ids (docs/claims.md)"
 MAIN = "recipe.yaml"
 REGISTERED = "registered.yaml"  # beside MAIN: registration.py
 COLLECTIONS = ("bases", "dials")  # folders of recipes/ that hold recipes of one file each

@@ -76,7 +76,7 @@ class GrpoArgs(TrlArgs):
         yield from super().further_mistakes(value)
         if cls is GrpoArgs and value.get("loss_type") == "vespo":
             words = "vespo is no loss of encore/objectives/grpo.py; write it as one of your own"
-            yield mistake(("loss_type",), f"{words}, named by objective: my_module:loss (docs/own.md)")
+            yield mistake(("loss_type",), f"{words}, named by objective: my_module:loss (docs/objective.md)")
 
 
 class PpoArgs(GrpoArgs):

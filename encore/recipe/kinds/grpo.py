@@ -88,7 +88,7 @@ class GrpoStage(DomainStage):
     ) = None
     # none: policy gradient without a ratio, however often a rollout is used; sequence_token: GSPO, Eq. 13-14
     importance_ratio: Literal["none", "sequence_token"] | None = None
-    # my_module:loss, a user's function instead of loss_type and any ratio; docs/own.md
+    # my_module:loss, a user's function instead of loss_type and any ratio; docs/objective.md
     objective: str | None = None
     # whether a prompt is read once for all of its completions in a micro-batch: much less work if answers are
     # short; equal but for rounding: encore/learning/shared_prompts.py
