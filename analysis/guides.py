@@ -52,7 +52,9 @@ def statements(graph: Graph) -> list[Statement]:
     Raises UserError if a claim is named that its recipe does not make.
     """
     read = [
-        entry for entry in _read() if {place.partition("/")[0] for place in entry.claims} <= {*graph.recipes}
+        entry
+        for entry in _read_statements()
+        if {place.partition("/")[0] for place in entry.claims} <= {*graph.recipes}
     ]
     ids = {name: [claim.id for claim in recipe.claims(SCALE)] for name, recipe in graph.recipes.items()}
     for statement in read:
@@ -64,7 +66,7 @@ def statements(graph: Graph) -> list[Statement]:
     return read
 
 
-def _read() -> Iterator[Statement]:
+def _read_statements() -> Iterator[Statement]:
     for topic in yaml.safe_load(FILE.read_text(encoding="utf-8")):
         for entry in topic["statements"]:
             yield Statement(

@@ -75,7 +75,7 @@ def publish(run: Run, out: Path, report: str) -> None:
         where = f"{first.arm}/seed{first.seed}/{first.stage}"
         raise UserError(f"{where}: trained {how}; a record must name the code that made it")
     results = build(run, collect(run))
-    reversals.check(run.recipe, results.verdicts.last)
+    reversals.check_reversals(run.recipe, results.verdicts.last)
     out.mkdir(parents=True, exist_ok=True)
     if (out / NUMBERS).exists():  # a record from before, which may have had more tables
         for path in out.glob("*.csv*"):
@@ -168,7 +168,7 @@ def index(root: Path = Path(".")) -> None:
 def _write_index(folder: Path, graph: Graph) -> None:
     for record in current(folder, graph):
         recipe = graph.recipes[record.name.rpartition("-")[0]]
-        reversals.check(recipe, claims.read(record / "claims.csv"))
+        reversals.check_reversals(recipe, claims.read_verdicts(record / "claims.csv"))
     board = scoreboard.markdown(scoreboard.lines(folder, graph))
     (folder / "README.md").write_text(records.readme(folder, graph, board), encoding="utf-8")
     (folder / "methods.md").write_text(methods.page(methods.compared(folder, graph)), encoding="utf-8")
@@ -183,7 +183,7 @@ def _remember(records: Iterable[Path]) -> None:
     """Add the outcome of these records' claims to the history beside them."""
     commit = provenance.commit()[0] or "unknown"
     for record in records:
-        known, judged = history.read(record.parent), pd.read_csv(record / "claims.csv")
+        known, judged = history.read_history(record.parent), pd.read_csv(record / "claims.csv")
         longer = history.extended(known, record.name, judged, provenance.now()[:10], commit)
         longer.to_csv(record.parent / history.FILE, index=False)
 
@@ -205,7 +205,7 @@ def judged_anew(record: Path, graph: Graph) -> list[Table]:
     """
     run, numbers = of_record(record, graph)
     verdicts = judge(run, numbers)
-    reversals.check(run.recipe, verdicts.last)
+    reversals.check_reversals(run.recipe, verdicts.last)
     return tables(verdicts)
 
 

@@ -46,7 +46,7 @@ def digest(name: str) -> str | None:
         return None
 
 
-def check(name: str) -> None:
+def check_name(name: str) -> None:
     """Raise UserError unless the file exists, is Python, and something in it has the name."""
     file, wanted = _file(name), name.partition(":")[2]
     try:
@@ -63,9 +63,9 @@ def check(name: str) -> None:
 def load(name: str) -> Any:
     """Return the object that `name` names, by running its file once.
 
-    Raises UserError as `check` does, and if the file fails.
+    Raises UserError as `check_name` does, and if the file fails.
     """
-    check(name)
+    check_name(name)
     file = _file(name)
     return getattr(_run(file, sha256(file.read_bytes()).hexdigest()), name.partition(":")[2])
 

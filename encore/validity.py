@@ -83,7 +83,7 @@ def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None
     A missing input is no reason: results may outlive what they were made from.
     """
     try:
-        data = sentinel.read(metrics_json)
+        data = sentinel.read_sentinel(metrics_json)
     except FileNotFoundError:
         return "it does not exist"
     except (OSError, ValueError):
@@ -134,7 +134,7 @@ def of_evaluation(graph: Graph, node: Node) -> str | None:
 def _now(metrics_json: Path, step: int | None = None) -> str | None:
     """Return the digest of a stage's product, or of its model after a step; None if it is not known."""
     try:
-        digest: str = sentinel.model_at(sentinel.read(metrics_json), step)["digest"]
+        digest: str = sentinel.model_at(sentinel.read_sentinel(metrics_json), step)["digest"]
     except (OSError, ValueError, UserError):
         return None
     return digest
@@ -144,7 +144,7 @@ def is_of(metrics_json: Path, work: Mapping[str, Any]) -> bool:
     """Return whether a stage's result holds and is of exactly this work: kind, config, seed and inputs."""
     if of_stage(metrics_json) is not None:
         return False
-    done = sentinel.read(metrics_json)
+    done = sentinel.read_sentinel(metrics_json)
     return all(done.get(key) == value for key, value in work.items())
 
 
@@ -170,7 +170,7 @@ class Memory:
     used: set[str] = field(default_factory=set)
 
     @classmethod
-    def read(cls) -> Self:
+    def load(cls) -> Self:
         """Return what was known when the workflow last started; nothing if the notes are lost or damaged."""
         try:
             known = json.loads(CHECKED.read_text(encoding="utf-8"))["files"]

@@ -62,7 +62,7 @@ def load(task: EvalTask, seed: int, folder: Path = lm_eval_tasks.OWN, lm: Any = 
     benchmark = Benchmark(loaded, "none", "accuracy")  # the filter and metric of problems.yaml
     if task.lm_eval is not None:
         benchmark = Benchmark(loaded, _filter(loaded, task, where), _metric(loaded, task, where))
-        _check(benchmark, task, where)
+        _check_task(benchmark, task, where)
     loaded.set_config("task", task.name)
     loaded.set_config("repeats", task.samples or 1)
     if task.samples:
@@ -121,7 +121,7 @@ def _one(asked: str | None, names: list[str], where: str, what: str) -> str:
     return names[0]
 
 
-def _check(benchmark: Benchmark, task: EvalTask, where: str) -> None:
+def _check_task(benchmark: Benchmark, task: EvalTask, where: str) -> None:
     """Raise UserError unless the task is of a kind that can be run here, with the recipe's keys."""
     loaded, name = benchmark.task, task.lm_eval
     if getattr(loaded, "UNSAFE_CODE", False):

@@ -68,7 +68,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def _stage(option: str, metrics_json: Path) -> Path:
     try:
-        sentinel.read(metrics_json)
+        sentinel.read_sentinel(metrics_json)
     except FileNotFoundError:
         raise UserError(f"{option}: {metrics_json} does not exist; run its stage first") from None
     except ValueError as error:

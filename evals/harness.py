@@ -116,7 +116,10 @@ def _verify_together(task: EvalTask, instances: Sequence[Any]) -> None:
     scores = getattr(task.task.make_world(), "scores", None) if task.task else None
     if scores:
         docs = [instance.doc for instance in instances]
-        read = [problems.read(doc, instance.resps) for doc, instance in zip(docs, instances, strict=True)]
+        read = [
+            problems.text_to_verify(doc, instance.resps)
+            for doc, instance in zip(docs, instances, strict=True)
+        ]
         scores([problems.of(doc) for doc in docs], read)
 
 

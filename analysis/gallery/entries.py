@@ -111,6 +111,6 @@ def of_report(report: Path, recipe: Recipe, scale: str) -> Entry:
         title=summary.title(recipe),
         href=f"../{recipe.name}/{scale}/report.html",
         shows=records.headline(recipe.document.found, scale),
-        judged=records.judged_at(summary.stated(recipe, scale, claims.read(judged))),
+        judged=records.judged_at(summary.stated(recipe, scale, claims.read_verdicts(judged))),
         lines=list(scoreboard.of_claims(recipe, scale, judged)),
     )

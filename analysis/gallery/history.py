@@ -27,7 +27,7 @@ FORMER = {  # word of the rule until 2026-11-24 -> the word that stands for it
 }
 
 
-def read(folder: Path) -> pd.DataFrame:
+def read_history(folder: Path) -> pd.DataFrame:
     path = folder / FILE
     texts = {name: str for name in COLUMNS if name != "seeds"}
     return pd.read_csv(path, dtype=texts) if path.exists() else pd.DataFrame(columns=COLUMNS)

@@ -73,7 +73,7 @@ def of_records(folder: Path, graph: Graph) -> Contents:
         elsewhere=bases.others(folder, shared),
         mirrored=mirror(folder, graph),
         methods=tables,
-        changes=cells(history.changes(history.read(folder))),
+        changes=cells(history.changes(history.read_history(folder))),
     )
 
 

@@ -85,7 +85,7 @@ def mirror(folder: Path, graph: Graph) -> Mirror | None:
 
 
 def _again(record: Path, claim: str) -> Verdict | None:
-    return next((v for v in claims.read(record / "claims.csv") if v.id == claim), None)
+    return next((v for v in claims.read_verdicts(record / "claims.csv") if v.id == claim), None)
 
 
 def write(folder: Path = RECORDS) -> None:

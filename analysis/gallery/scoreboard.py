@@ -56,7 +56,7 @@ def of_record(record: Path, graph: Graph) -> list[Line]:
 def of_claims(recipe: Recipe, scale: str, judged: Path) -> Iterator[Line]:
     """Yield every claim of a recipe's scale that the file `judged` has, which is a claims.csv."""
     stated = {claim.id: claim for claim in recipe.claims(scale)}
-    verdicts = [v for v in claims.read(judged) if v.id in stated]
+    verdicts = [v for v in claims.read_verdicts(judged) if v.id in stated]
     causes = reversals.causes(recipe, verdicts)
     for v in verdicts:
         claim = stated[v.id]

@@ -60,11 +60,11 @@ def current(published: Path, graph: Graph) -> list[Path]:
 
 def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     """Return the run of a record with its judged seeds, and its final numbers with all seeds."""
-    run, kept = _read(folder, graph)
+    run, kept = _read_record(folder, graph)
     return _judged(run), recorded(run, kept)
 
 
-def _read(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
+def _read_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     """Return the run of all seeds of a record, and its NUMBERS."""
     name, _, scale = folder.name.rpartition("-")
     kept = pd.read_csv(folder / NUMBERS, low_memory=False)
@@ -111,7 +111,7 @@ def _judged(run: Run) -> Run:
 
 def with_curves(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     """Return the run and numbers of `of_record` with the recorded learning curves; it reads no artefacts."""
-    run, kept = _read(folder, graph)
+    run, kept = _read_record(folder, graph)
     if (folder / CURVES).exists():
         wide = pd.read_csv(folder / CURVES)
         curves = wide.melt([*KEY, "step"], var_name="metric").dropna(subset=["value"])

@@ -71,7 +71,10 @@ def remove(folder: Path, name: str) -> None:
 
 
 def export(folder: Path, table: Table, where: str) -> None:
-    """Write <name>.csv with the numbers, and .md, .tex and .html for readers; their title ends with `where`."""
+    """Write <name>.csv with the numbers, and .md, .tex and .html for readers.
+
+    The title for readers ends with `where`.
+    """
     table.numbers.to_csv(folder / f"{table.name}.csv", index=False)
     title, readable = f"{table.title}. {where}", table.readable
     if not len(readable.columns):

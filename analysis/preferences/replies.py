@@ -61,13 +61,13 @@ def _of_one(run: Run, contender: Contender, task: str, read: Read) -> BySeed:
     for seed in run.seeds:
         node = run.graph.owner(run.evaluation(contender.arm, contender.checkpoint, seed))
         if node not in read:
-            read[node] = _read(run, node, task)
+            read[node] = _read_replies(run, node, task)
         if (replies := read[node]) is not None:
             by_seed[seed] = replies
     return by_seed
 
 
-def _read(run: Run, node: Node, task: str) -> Replies | None:
+def _read_replies(run: Run, node: Node, task: str) -> Replies | None:
     rows = [row for row in run.samples(node) if row["task"] == task and row.get("gold")]
     if not rows:
         return None

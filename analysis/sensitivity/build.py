@@ -22,7 +22,7 @@ def build(run: Run) -> Sensitivity | None:
     evals = rates.of(run)
     if evals is None or evals.sensitivity is None:
         return None
-    measured = rates.read(run)
+    measured = rates.read_rates(run)
     protocols = run.kept(
         "sensitivity", lambda: estimates.by_protocol(measured) if measured else pd.DataFrame()
     )

@@ -28,7 +28,7 @@ def of(run: Run) -> Evals | None:
     return evals if evals.sensitivity and run.arms[0] == run.recipe.arms(run.scale)[0] else None
 
 
-def read(run: Run) -> Rates | None:
+def read_rates(run: Run) -> Rates | None:
     """Return the rates of the first seed.
 
     None if the run asks for none, or has not measured before and after. The protocols are those by which both

@@ -10,7 +10,7 @@ from encore.errors import UserError
 from encore.recipe import strict_yaml
 from encore.recipe.base import Line, Mistake, Model, Name, Some, below
 from encore.recipe.claims import OURS, Claim, Paper, with_ids
-from encore.recipe.document import read
+from encore.recipe.document import read_content
 from encore.recipe.files import of_file
 
 
@@ -49,11 +49,11 @@ class Study(Model):
 
 def load(path: Path) -> Study:
     """Read a study. Raises UserError, one line a mistake, with the file and the key."""
-    content = strict_yaml.read(path)
+    content = strict_yaml.read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: expected a mapping with title, runs and claims")
     with of_file(path):
-        study = read(content, Study)
+        study = read_content(content, Study)
         if lines := [f"{key}: {words}" for key, words in _mistakes(study)]:
             raise UserError("\n".join(lines))
     return study

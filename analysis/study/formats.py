@@ -42,7 +42,7 @@ NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # 
 EVENTS = "events.out.tfevents"  # part of the names of TensorBoard's files
 
 
-def read(path: Path, step: str | None) -> pd.DataFrame:
+def read_log(path: Path, step: str | None) -> pd.DataFrame:
     """Return the rows of a file, with COLUMNS; `step`: the column of the step, None if it is one of STEPS.
 
     Raises UserError if the file is too large, has none of these forms, or has no column of the step.

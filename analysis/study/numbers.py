@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.study.document import Logs, Study
-from analysis.study.formats import OF_A_RUN, read
+from analysis.study.formats import OF_A_RUN, read_log
 from encore.errors import UserError, nearest
 from encore.runtime.curves import FIFTH
 
@@ -69,7 +69,7 @@ def collect(study: Study, folder: Path) -> Collected:
         for metric in sorted(metrics):
             numbers += [
                 (key, place, metric, *number, f"{runs[key][0]} {_run(key)}")
-                for key, number in _read(place, *named[metric], runs, notes)
+                for key, number in _numbers_of_runs(place, *named[metric], runs, notes)
             ]
     arms = {key[0] for key, *_ in numbers if key[0] is not EVERY}
     seeds = {key[1] for key, *_ in numbers if key[1] is not EVERY}
@@ -103,7 +103,7 @@ def _runs(
     runs: dict[Key, tuple[Path, pd.DataFrame]] = {}
     raw: set[str] = set()
     for path, key in _paths(place, logs, folder):
-        rows = read(path, logs.step)
+        rows = read_log(path, logs.step)
         for run, part in _parts(path, rows, logs, key):
             if run in runs:
                 raise UserError(f"runs.{place}: {runs[run][0]} and {path} are both of {_run(run)}")
@@ -176,7 +176,7 @@ def _parts(path: Path, rows: pd.DataFrame, logs: Logs, key: Key) -> Iterator[tup
         yield key, rows
 
 
-def _read(
+def _numbers_of_runs(
     place: str, reading: str, name: str, runs: Mapping[Key, tuple[Path, pd.DataFrame]], notes: list[str]
 ) -> Iterator[tuple[Key, tuple[float, float, float]]]:
     """Yield the number of each run that has one, with its interval.

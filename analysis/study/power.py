@@ -76,7 +76,9 @@ def spread_of(text: str) -> float:
         if not file.is_file():
             known = sorted(path.parent.name for path in RECORDS.glob("*/claims.csv"))
             raise UserError(f'--spread: no record "{record}"{nearest(record, known)}')
-        judged = {each.id: each.differences for each in claims.read(file) if len(each.differences) > 1}
+        judged = {
+            each.id: each.differences for each in claims.read_verdicts(file) if len(each.differences) > 1
+        }
         if claim not in judged:
             raise UserError(f'--spread: {record} has no claim "{claim}"{nearest(claim, [*judged])}')
         return float(np.std(judged[claim], ddof=1))

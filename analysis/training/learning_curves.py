@@ -51,7 +51,7 @@ def _caps(stage: Stage) -> Mapping[str, int]:
 
 
 def _mark(axis: Axes, steps: Mapping[float, float]) -> None:
-    """Draw a dotted line at the cap, which steps up where the cap is raised, unless all replies are far below."""
+    """Draw a dotted line at the cap and its later values, unless the cap is far above all replies."""
     last, highest = axis.dataLim.x1, axis.dataLim.y1
     if min(steps.values()) <= 2 * highest:
         x, y = [*steps, max(last, *steps)], [*steps.values(), [*steps.values()][-1]]

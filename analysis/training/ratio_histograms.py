@@ -17,7 +17,7 @@ from analysis.training.objectives import clip_range, stages
 LEVELS = {"token": "-", "sequence": "--"}
 
 
-def read(run: Run, arm: str) -> pd.DataFrame:
+def read_histograms(run: Run, arm: str) -> pd.DataFrame:
     """Sum the histograms of an arm's stages and seeds; return columns level, low, high and count.
 
     A bin holds the log ratios in [low, high). The frame is empty if no stage has a histogram.
@@ -32,7 +32,9 @@ def read(run: Run, arm: str) -> pd.DataFrame:
 
 def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
     """Draw the share of token and sequence ratios in each bin on log scales; dotted: the arm's clip range."""
-    by_arm = {arm: counts for arm in run.arms if len(counts := read(run, arm)) and counts["count"].sum()}
+    by_arm = {
+        arm: counts for arm in run.arms if len(counts := read_histograms(run, arm)) and counts["count"].sum()
+    }
     if not by_arm:
         return None
     handles = [

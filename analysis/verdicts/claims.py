@@ -114,7 +114,7 @@ def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(Verdict.__dataclass_fields__))
 
 
-def read(path: Path) -> list[Verdict]:
+def read_verdicts(path: Path) -> list[Verdict]:
     """Return the verdicts of a CSV file that holds a frame(); differences to six digits."""
     counts = dict.fromkeys(("attempt", "n", "asked", "agree"), int) | {"by_median": bool}
     numbers = {"margin": float} | counts | dict.fromkeys(NUMBERS, float)

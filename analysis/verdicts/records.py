@@ -90,7 +90,7 @@ def findings(record: Path, graph: Graph) -> list[claims.Verdict]:
     """Return the verdicts of a record on the findings that its recipe states, without sanity checks."""
     name, _, scale = record.name.rpartition("-")
     recipe = graph.recipes[name]
-    stated = summary.stated(recipe, scale, claims.read(record / "claims.csv"))
+    stated = summary.stated(recipe, scale, claims.read_verdicts(record / "claims.csv"))
     return whose.of_recipe(recipe, stated).findings
 
 
@@ -142,7 +142,7 @@ def _row(record: Path, graph: Graph) -> tuple[str, ...]:
 def told(record: Path, graph: Graph) -> tuple[str, str, str]:
     """Return what a record shows, its number of verdicts of each kind at its scale, and judged_at()."""
     name, _, scale = record.name.rpartition("-")
-    recipe, verdicts = graph.recipes[name], claims.read(record / "claims.csv")
+    recipe, verdicts = graph.recipes[name], claims.read_verdicts(record / "claims.csv")
     if of_earlier_world(record, graph):
         return EARLIER, whose.counts(verdicts), judged_at(verdicts)
     shows = headline(recipe.document.found, scale)

@@ -14,7 +14,7 @@ def causes(recipe: Recipe, verdicts: Iterable[claims.Verdict]) -> dict[str, str]
     return {claim.id: claim.world or "" for claim in _reversed(recipe, verdicts)}
 
 
-def check(recipe: Recipe, verdicts: Iterable[claims.Verdict]) -> None:
+def check_reversals(recipe: Recipe, verdicts: Iterable[claims.Verdict]) -> None:
     """Raise UserError, a line for each claim that came out reversed and whose recipe does not say why."""
     silent = [claim.id for claim in _reversed(recipe, verdicts) if claim.world is None]
     if silent:

@@ -24,7 +24,7 @@ SAID = {  # value of `written` -> what it says of a record's claims
 }
 
 
-def read(folder: Path) -> pd.DataFrame:
+def read_written(folder: Path) -> pd.DataFrame:
     """Return the rows of the records in `folder`; no rows if the file is missing."""
     path = folder / WRITTEN
     return pd.read_csv(path, keep_default_na=False) if path.exists() else pd.DataFrame(columns=COLUMNS)
@@ -32,7 +32,7 @@ def read(folder: Path) -> pd.DataFrame:
 
 def of_record(record: Path) -> str:
     """Return when the claims of a record were written, in a sentence; "" if it is not known."""
-    rows = read(record.parent)
+    rows = read_written(record.parent)
     for row in rows[rows.record == record.name].to_dict("records"):
         return (
             f"The claims were written {SAID[row['written']]}{_in_brackets(row['later'])}: commit "
@@ -48,7 +48,7 @@ def listed(folder: Path) -> str:
     The result is "" without WRITTEN.
     """
     names: dict[str, list[str]] = {kind: [] for kind in SAID}
-    for row in read(folder).to_dict("records"):
+    for row in read_written(folder).to_dict("records"):
         names[row["written"]].append(title(row["record"]) + _in_brackets(row["later"]))
     return "".join(f"- {said}: {', '.join(names[kind])}\n" for kind, said in SAID.items() if names[kind])
 

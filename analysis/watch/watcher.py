@@ -37,7 +37,7 @@ class Watcher:
         self._states: dict[Job, views.JobState] = {}
         self._sampled: tuple[object, rollouts.Rollout | None] = (), None  # what was read of which file
 
-    def check(self) -> None:
+    def check_results(self) -> None:
         """Raise UserError where there is nothing to watch, with what makes that there is."""
         if not self.results.is_dir():
             raise UserError(f"{self.results}: no such folder; name the folder of results with --results")

@@ -38,5 +38,5 @@ def _verdicts(name: str, scale: str) -> str:
         (RECORDS / f"{name}-{scale}", " (record)"),
     ):
         if (where / "claims.csv").exists():
-            return f"{whose.counts(claims.read(where / 'claims.csv'))}{note}"
+            return f"{whose.counts(claims.read_verdicts(where / 'claims.csv'))}{note}"
     return "-"

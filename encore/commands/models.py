@@ -32,7 +32,7 @@ def named(model: str) -> Path | Elsewhere:
         return FolderModel(path=str(path))
     if match := AT_COMMIT.fullmatch(model):
         return HubModel(hub=match[1], revision=match[2])
-    models = {name: preset for name, preset in presets.read().items() if _is_model(preset)}
+    models = {name: preset for name, preset in presets.read_presets().items() if _is_model(preset)}
     if model in models:
         return elsewhere(models[model])
     hub = re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+(@.*)?", model)

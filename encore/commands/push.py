@@ -36,7 +36,7 @@ def lay_out(metrics_json: Path, name: str) -> Path:
     if metrics_json.is_dir():
         metrics_json = metrics_json / "metrics.json"
     try:
-        made = sentinel.read(metrics_json)
+        made = sentinel.read_sentinel(metrics_json)
     except (OSError, ValueError):
         raise UserError(f"{metrics_json}: expected the metrics.json of a stage that is done") from None
     weights = Path(made["model"])

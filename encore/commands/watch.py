@@ -12,7 +12,7 @@ from analysis.watch.watcher import Watcher
 def serve(results: Path, recipes: Sequence[str], port: int) -> None:
     """Serve the page until Ctrl-C. Raises UserError where there is nothing to watch, or no such port."""
     watcher = Watcher(results, recipes)
-    watcher.check()
+    watcher.check_results()
     with listen(watcher, port) as server:
         try:
             typer.echo(f"watching {results}: http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")

@@ -139,8 +139,8 @@ def checks(rows: Sequence[Preference], counts: Mapping[str, int]) -> list[health
     share = counts["rows"] / total if total else 1.0
     bad = counts["empty"] + counts["nan"]
     return [
-        health.check("pairs", bool(rows), len(rows), 1, left_out, "error"),
-        health.check("skipped", share <= MANY and not bad, share, MANY, left_out, "warning"),
+        health.make_check("pairs", bool(rows), len(rows), 1, left_out, "error"),
+        health.make_check("skipped", share <= MANY and not bad, share, MANY, left_out, "warning"),
     ]
 
 

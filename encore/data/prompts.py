@@ -92,7 +92,7 @@ def asked(evaluated: DataSets) -> list[str]:
 def left_out(bad: int, prompts: int, evaluated: DataSets) -> health.Check:
     """Return the check that says how many of the prompts were contaminated; it never fails."""
     what = f"{bad} of {prompts} prompts share {SIZE} words in a row with {', '.join(evaluated)}: left out"
-    return health.check("contaminated", True, bad, prompts, what)
+    return health.make_check("contaminated", True, bad, prompts, what)
 
 
 def fitting(problems: Any, tokenizer: Any, longest: int | None) -> tuple[Any, int]:

@@ -65,7 +65,7 @@ def ends(source: Source, tokenizer: Any, by_chat: bool) -> health.Check:
             f"replies with {listed}: make them agree, or training teaches another end than sampling awaits"
         )
     message = wrong or f"replies end with {words}{', the end of a turn among them' if by_chat else ''}"
-    return health.check("ends", not wrong, len(ids), 1, message, "error")
+    return health.make_check("ends", not wrong, len(ids), 1, message, "error")
 
 
 def _generation(source: Source, config: Any) -> Any:

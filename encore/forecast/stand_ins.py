@@ -32,7 +32,7 @@ def of_stage(config: Config, inputs: Mapping[str, Path], folder: Path) -> Path |
     if config["run"] == "rejection_sampling":
         lines = (folder / "completions.jsonl").read_text(encoding="utf-8").splitlines()
         return of_completions(config, [{"question": "", **json.loads(line)} for line in lines], folder)
-    if sentinel.read(inputs["data"]).get("kind") == "label":
+    if sentinel.read_sentinel(inputs["data"]).get("kind") == "label":
         return None
     rows = samples.load(inputs["data"])
     if config.get("keep", "preferences") == "preferences":

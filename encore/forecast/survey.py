@@ -113,7 +113,7 @@ class Survey:
         if done.failure:
             return
         self.made[node] = done.out
-        for check in done.read()["health"]:
+        for check in done.content()["health"]:
             if check["check"] != "truncation" or config["run"] in trial.DRAWS:
                 self.health(node, check)
         cut = [float(value) for _, name, value in done.curve() if name == "completions/clipped_ratio"]
@@ -133,7 +133,7 @@ class Survey:
 
     def price(self, node: Node, cost: Cost, done: Made, share: float) -> None:
         """Add the cost of a stage that was run, and try its longest rows."""
-        stage, spent = self.graph.stage(node), done.read("provenance.json")
+        stage, spent = self.graph.stage(node), done.content("provenance.json")
         cost.state_mib = spent.get("state_mib", 0.0)
         if not spent["steps"]:
             part = self.shares.get(node, 1.0)
@@ -160,7 +160,7 @@ class Survey:
             if done.failure:
                 self.add(node, "memory", "FAIL", f"a step with {what}: {done.failure}")
                 return
-            spent = done.read("provenance.json")
+            spent = done.content("provenance.json")
             if cost.steps:
                 cost.hours_at_most = cost.steps * _step_s(self.graph.stage(node), spent) / 3600
         self.add(node, "memory", *memory(spent, self.graph.resources(node).mem_mb, what))

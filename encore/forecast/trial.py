@@ -127,7 +127,7 @@ class Made:
     wall_s: float
     failure: str | None = None
 
-    def read(self, name: str = "") -> dict[str, Any]:
+    def content(self, name: str = "") -> dict[str, Any]:
         """Return the content of `out`, or of the file `name` beside it."""
         path = self.out.with_name(name) if name else self.out
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -141,7 +141,7 @@ class Made:
     @property
     def product_mib(self) -> float:
         """The size of the stage's product in MiB."""
-        return sum(sentinel.read(self.out)["files"].values()) / 2**20
+        return sum(sentinel.read_sentinel(self.out)["files"].values()) / 2**20
 
 
 def in_a_process(words: Sequence[str], threads: int, log: Path) -> int:

@@ -109,7 +109,7 @@ def temperature_for(
         name, target, of = "accuracy", accuracy, lambda t: _accuracy(seen, t, truth)
     else:
         raise UserError("labeller: expected one of agreement and accuracy")
-    _check(name, target, seen if truth is None else truth)
+    _check_target(name, target, seen if truth is None else truth)
     falling = np.geomspace(HOTTEST, 1e-6, 201) * max(1e-9, float(np.std(seen)))
     return _crossing(name, of, target, np.append(falling, 0.0))
 
@@ -127,7 +127,7 @@ def _crossing(name: str, of: Callable[[float], float], target: float, places: Fl
     return after
 
 
-def _check(name: str, target: float, truth: Floats) -> None:
+def _check_target(name: str, target: float, truth: Floats) -> None:
     if not 0.5 < target <= 1:
         raise UserError(f"labeller.{name}: expected more than 0.5 and at most 1, got {target:g}")
     if not np.any(truth):

@@ -76,7 +76,7 @@ def indices(number: int, size: int, count: int, seed: int) -> list[int]:
     return batch
 
 
-def read(said: ppo.Ptx, tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
+def read_documents(said: ppo.Ptx, tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
     """Return the documents that a stage's key `ptx` names, for one of `parts` that share its `batch_size`.
 
     Raises UserError if the batch does not divide among the parts, if the tokenizer does not know a text, or

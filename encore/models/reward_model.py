@@ -87,8 +87,8 @@ class RewardModel:
         if not sequences:
             return torch.zeros(len(self.members), 0)
         rows, alone = distinct(map(tuple, sequences))
-        self._check(alone)
-        raw = [read(member, alone) for member in self.members]
+        self._check_not_empty(alone)
+        raw = [raw_scores(member, alone) for member in self.members]
         rewards = [(r - b) / s for r, b, s in zip(raw, self.bias, self.scale, strict=True)]
         return torch.stack(rewards)[:, rows]
 
@@ -103,9 +103,9 @@ class RewardModel:
             return []
         rows, alone = distinct((tuple(ids), tuple(at)) for ids, at in zip(sequences, places, strict=True))
         ids, at = zip(*alone, strict=True)
-        self._check(ids)
+        self._check_not_empty(ids)
         member_rewards = [
-            [(r - b) / s for r in _read_places(member, ids, at)]
+            [(r - b) / s for r in _raw_scores_at(member, ids, at)]
             for member, b, s in zip(self.members, self.bias, self.scale, strict=True)
         ]
         means = [torch.stack(rewards).mean(dim=0) for rewards in zip(*member_rewards, strict=True)]
@@ -115,7 +115,7 @@ class RewardModel:
         """Raise UserError unless the policy's `tokenizer` numbers all tokens as the reward model's does."""
         same_tokenizer(self.tokenizer, tokenizer, (f"the reward model {self.place}", "the policy"))
 
-    def _check(self, sequences: Any) -> None:
+    def _check_not_empty(self, sequences: Any) -> None:
         if not min(map(len, sequences)):
             raise UserError(f"reward model {self.place}: a prompt and completion without any token")
         limit = getattr(self.members[0].config, "max_position_embeddings", None)
@@ -169,7 +169,7 @@ def read_out(head: Any, hidden: torch.Tensor) -> torch.Tensor:
         return linear(hidden.to(at_least), head.weight.to(at_least))[..., 0]
 
 
-def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
+def raw_scores(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     """Return raw scores (rows,), float32 on the CPU, without gradients or dropout.
 
     The forward of a sharded model is `at_last_token`. All processes must call it equally often, however many
@@ -183,10 +183,10 @@ def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     return scores
 
 
-def _read_places(
+def _raw_scores_at(
     model: Any, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
 ) -> list[torch.Tensor]:
-    """Return raw scores (places,) of each sequence, as `read` does; the model is not sharded."""
+    """Return raw scores (places,) of each sequence, as `raw_scores` does; the model is not sharded."""
     scores: dict[int, torch.Tensor] = {}
     for piece, piece_scores in _in_pieces(model, lambda ids, last: at_every_token(model, ids), sequences):
         scores |= {i: row[[*places[i]]] for i, row in zip(piece, piece_scores, strict=True)}

@@ -32,7 +32,7 @@ def objective(name: str) -> Callable[[Batch, GrpoArgs], Terms]:
     def loss(batch: Batch, args: GrpoArgs) -> Terms:
         returned = function(batch, args)
         terms = returned if isinstance(returned, Terms) else _measured(name, returned, batch)
-        _check(name, terms, batch)
+        _check_terms(name, terms, batch)
         return terms
 
     return loss
@@ -71,7 +71,7 @@ def _measured(name: str, loss: Any, batch: Batch) -> Terms:
     return Terms(loss, loss.detach(), ratio, torch.zeros_like(ratio, dtype=torch.bool), divergence)
 
 
-def _check(name: str, terms: Terms, batch: Batch) -> None:
+def _check_terms(name: str, terms: Terms, batch: Batch) -> None:
     """Raise UserError unless `terms` keep the contract of `objective`."""
     loss = terms.loss
     if loss.shape != ():

@@ -76,12 +76,12 @@ REFUSED |= dict.fromkeys(SHARDING, "set by the stage itself; write resources: {s
 def _one_of(enumeration: str) -> AfterValidator:
     """Return a validator of the values of an enumeration of transformers, read from its source."""
 
-    def check(text: str) -> str:
+    def member(text: str) -> str:
         if text not in (valid := trl_fields.enumeration(enumeration)):
             refuse(f"unknown value {shown(text)}{nearest(text, valid)}")
         return text
 
-    return AfterValidator(check)
+    return AfterValidator(member)
 
 
 Scheduler = Annotated[str, _one_of("transformers.trainer_utils.SchedulerType")]

@@ -119,12 +119,12 @@ def present(value: T | None) -> T:
 def matching(pattern: str, description: str) -> Callable[[str], str]:
     """Return a validator of texts that must match a pattern entirely; `$` would let a line break end them."""
 
-    def check(text: str) -> str:
+    def matched(text: str) -> str:
         if not re.fullmatch(pattern, text):
             refuse(f'expected {description}, got "{text}"')
         return text
 
-    return check
+    return matched
 
 
 NAME = r"[a-z0-9](?:[a-z0-9-]|\.[0-9])*"  # a dot stands in numbers alone: report.html would be a page's file

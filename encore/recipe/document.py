@@ -284,7 +284,7 @@ def sound(content: Content) -> Document | None:
     return None
 
 
-def read(content: Content, model: type[T]) -> T:
+def read_content(content: Content, model: type[T]) -> T:
     """Return the typed content of a file. Raises UserError with all mistakes in its keys and their values."""
     try:
         return model.model_validate(content)

@@ -164,7 +164,7 @@ class Evals(Engine):
 
     def _of_recipe(self, task: EvalTask) -> Iterator[Mistake]:
         """Yield the names in a task that do not exist."""
-        protocols.check(task.protocol)
+        protocols.check_protocol(task.protocol)
         known("checkpoints", task.checkpoints or (), list(self.checkpoints), "checkpoint")
         if task.task is not None:
             yield from below("task", task.task.mistakes())
@@ -187,7 +187,7 @@ class Evals(Engine):
         yield from asked.mistakes(task.temperature, self.backend)
 
 
-def read(evals: Mapping[str, Any], where: str = "") -> Evals:
+def read_evals(evals: Mapping[str, Any], where: str = "") -> Evals:
     """Return the evaluations of an arm at a scale, with all layers merged.
 
     Raises UserError with all mistakes in types, lines that end with `where`; `mistakes` yields the others.

@@ -151,7 +151,7 @@ def _from_recipes(path: Path) -> str:
     return Path(*parts[begin:]).as_posix()
 
 
-def read(path: Path, presets: Presets) -> Files:
+def read_files(path: Path, presets: Presets) -> Files:
     """Return the files of the recipe at a path, a file or a folder, with the presets that they use.
 
     Raises UserError for the first mistake of each file that cannot be read.
@@ -167,7 +167,7 @@ def read(path: Path, presets: Presets) -> Files:
 
 
 def _mapping(path: Path, presets: Presets) -> Content:
-    content = strict_yaml.read(path)
+    content = strict_yaml.read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(
             f"{path}: a recipe is a mapping of keys; this file is {'not' if content else 'empty'}"

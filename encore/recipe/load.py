@@ -13,7 +13,7 @@ from encore.recipe.checks import claims, dials, stage_ladder
 from encore.recipe.checks.evals import check_decontaminate, check_evals, check_marks
 from encore.recipe.checks.needs import check_cycle, check_inputs, check_needs
 from encore.recipe.document import Document, ScaleFile
-from encore.recipe.files import PRESETS, Files, of_file, read
+from encore.recipe.files import PRESETS, Files, of_file, read_files
 from encore.recipe.files import recipes as recipes_in
 from encore.recipe.graph import Graph, Node
 from encore.recipe.layers import Layers, alike, check_layers, check_nulls
@@ -35,11 +35,11 @@ def load(path: str | Path, shared: Presets | None = None) -> Recipe:
     `shared` are the presets that it may use; default: those of recipes/presets. Raises UserError, with a line
     for each mistake, which names the file.
     """
-    files = read(Path(path), presets.read() if shared is None else shared)
+    files = read_files(Path(path), presets.read_presets() if shared is None else shared)
     mistakes = Mistakes()
     for scale, content in ("", files.main), *files.further.items():
         with mistakes.gather_further(), of_file(files.file(scale)):
-            document.read(content, ScaleFile if scale else Document)
+            document.read_content(content, ScaleFile if scale else Document)
     spec: Content = {}
     with mistakes.gather_further(), files.told():
         spec |= files.joined()
@@ -113,7 +113,7 @@ def load_sound(
     `user_file` is a recipe's file elsewhere, which is added to them. A recipe that builds on one with a
     mistake has a mistake too. Raises UserError if there is no recipe, or if two have the same name.
     """
-    paths, shared = recipes_in(Path(folder)), presets.read(Path(folder, PRESETS))
+    paths, shared = recipes_in(Path(folder)), presets.read_presets(Path(folder, PRESETS))
     if not paths:
         raise UserError(f"no recipe in {Path(folder).resolve()}; work in the folder of Encore's Snakefile")
     if user_file:
@@ -145,7 +145,7 @@ def _with_more(recipes: Mapping[str, Recipe], path: Path, shared: Presets, error
         return error  # a line cannot show such a name, and there are too many such seeds to go through
     told = {_part(line) for line in error.lines}
     try:
-        files = read(path, shared)
+        files = read_files(path, shared)
     except UserError:
         return error  # the mistake is that a file cannot be read
     try:
@@ -177,12 +177,12 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
             mistakes.note(f"quickstart.arms: none of them exists at scale {scale}")
     if not any(line.startswith("evals") for line in mistakes.lines):  # everything below names evaluations
         with mistakes.gather_further():
-            claims.check(recipe)
+            claims.check_claims(recipe)
     if not mistakes.lines:  # it follows what each step is built on
         with mistakes.gather():
-            stage_ladder.check(graph, recipe)
+            stage_ladder.check_stage_ladder(graph, recipe)
     with mistakes.gather():
-        dials.check(graph, recipe)
+        dials.check_dials(graph, recipe)
     mistakes.tell()
 
 
@@ -199,7 +199,7 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
         with further.gather():
             check_needs(graph, node, where)
         with further.gather():
-            graph.stage(node).check(path, where, whole=True)
+            graph.stage(node).check_rules(path, where, whole=True)
         if further.lines:
             continue  # the checks below read what the checks above have found to be there
         with further.gather(), under(path, where):

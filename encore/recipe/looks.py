@@ -29,7 +29,7 @@ def path(recipe: str, scale: str, look: int) -> Path:
     return Path(LOOK.format(recipe=recipe, scale=scale, look=look))
 
 
-def read(file: Path) -> Look | None:
+def read_look(file: Path) -> Look | None:
     """Return the look in a file; None if there is none that can be read."""
     try:
         return Look(**json.loads(file.read_text(encoding="utf-8")))
@@ -40,7 +40,7 @@ def read(file: Path) -> Look | None:
 def on_disk(recipe: str, scale: str, root: Path = Path(".")) -> list[Look]:
     """Return the looks that were taken one after the other, up to the first one with nothing open."""
     taken: list[Look] = []
-    while (look := following(taken)) and (next_look := read(root / path(recipe, scale, look))):
+    while (look := following(taken)) and (next_look := read_look(root / path(recipe, scale, look))):
         taken.append(next_look)
     return taken
 

@@ -18,7 +18,7 @@ FOLDER = Path("recipes/presets")
 Presets = Mapping[str, Content]  # name -> content
 
 
-def read(folder: Path = FOLDER) -> Presets:
+def read_presets(folder: Path = FOLDER) -> Presets:
     """Return the presets of all files of a folder. A preset may use others, which use none themselves.
 
     Raises UserError at a file that is not a mapping of mappings, and at a preset that does not exist.
@@ -26,7 +26,7 @@ def read(folder: Path = FOLDER) -> Presets:
     written: dict[str, Content] = {}
     files: dict[str, Path] = {}
     for path in sorted(folder.glob("*.yaml")):
-        content = strict_yaml.read(path)
+        content = strict_yaml.read_yaml(path)
         if not isinstance(content, dict):
             raise UserError(f"{path}: expected a mapping, from the name of a preset to what it stands for")
         for name, preset in content.items():

@@ -27,7 +27,7 @@ def protocols() -> dict[str, dict[str, Any]]:
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def check(name: str | None) -> None:
+def check_protocol(name: str | None) -> None:
     """Raise UserError if there is no protocol of this name."""
     if name is not None:
         known(KEY, [name], list(protocols()), KEY)
@@ -36,7 +36,7 @@ def check(name: str | None) -> None:
 def completed(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return the task with the settings of its protocol below its own keys.
 
-    The task is unchanged if `check` refuses it.
+    The task is unchanged if `check_protocol` refuses it.
     """
     return _settings(task) | dict(task)
 

@@ -31,7 +31,7 @@ class Recipe:
     @cached_property
     def document(self) -> Document:
         """The document of the recipe: all but its merged stages and evaluations."""
-        return document.read(self.layers.content, Document)
+        return document.read_content(self.layers.content, Document)
 
     @property
     def scales(self) -> list[str]:
@@ -62,7 +62,7 @@ class Recipe:
         key = (scale, arm)
         if key not in self._evals:
             merged = self.layers.merged(scale, arm, "evals")
-            self._evals[key] = evals.read(merged, f" (scale {scale}, arm {arm})")
+            self._evals[key] = evals.read_evals(merged, f" (scale {scale}, arm {arm})")
         return self._evals[key]
 
     def stages(self, scale: str, arm: str) -> list[str]:
@@ -74,7 +74,7 @@ class Recipe:
         key = (scale, arm, name)
         if key not in self._stages:
             merged = self.layers.merged(scale, arm, "stages")[name]
-            self._stages[key] = kinds.read(merged, f"stages.{name}", f" (scale {scale}, arm {arm})")
+            self._stages[key] = kinds.read_stage(merged, f"stages.{name}", f" (scale {scale}, arm {arm})")
         return self._stages[key]
 
     def checkpoints(self, scale: str, arm: str) -> list[str]:

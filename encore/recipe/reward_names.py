@@ -14,13 +14,13 @@ OF_WORLDS = ("lenient", "brief_if_right")
 COMMON = ("accuracy", "format", "random", "reasoning_style", "brief", "english", OVERLONG)
 
 
-def check(names: Iterable[str], world: World | None, verifies: str = "math") -> None:
+def check_reward_names(names: Iterable[str], world: World | None, verifies: str = "math") -> None:
     """Raise UserError unless each name is a common reward, or one of the world's own or the verifier's."""
     known = [*COMMON, *((*OF_WORLDS, *world.rewards) if world else REWARDS if verifies == TESTS else ())]
     for name in names:
         if own_code.is_own(name):
             try:
-                own_code.check(name)
+                own_code.check_name(name)
             except UserError as error:
                 raise UserError(f"rewards.{error}") from None
         elif name not in known:

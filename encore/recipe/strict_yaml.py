@@ -26,7 +26,7 @@ Content = dict[str, Any]  # a mapping of YAML: no type names its keys yet
 Place = tuple[str | int, ...]  # keys and positions that lead to a value
 
 
-def read(path: Path) -> Any:
+def read_yaml(path: Path) -> Any:
     """Return the content of a file. Raises UserError, one line that begins with the path."""
     try:
         text = path.read_text(encoding="utf-8")

@@ -224,12 +224,12 @@ QuestionTask = Annotated[AWorld | AGym | Annotated[Questions, Tag("a data set")]
 def refusing(kind: str, words: str) -> BeforeValidator:
     """Return a validator that refuses a task of this kind by these words."""
 
-    def check(value: Any) -> Any:
+    def allowed(value: Any) -> Any:
         if _kind(value) == kind:
             refuse(words)
         return value
 
-    return BeforeValidator(check)
+    return BeforeValidator(allowed)
 
 
 NO_CORPUS = "a corpus is written by a world; this task has none"
@@ -244,7 +244,7 @@ DemonstrationTask = Annotated[
 def own_mistakes(key: str, name: str) -> Iterator[Mistake]:
     """Yield a mistake if there is no user's function or class of this name."""
     try:
-        own_code.check(name)
+        own_code.check_name(name)
     except UserError as error:
         yield key, str(error)
 
@@ -290,7 +290,7 @@ class Rewarded(Asked):
         if not self.rewards:
             yield "rewards", "must not be empty"
         names = [name for name in self.rewards if name not in self.learned]
-        reward_names.check(names, self.task.make_world(), self.task.verifies)
+        reward_names.check_reward_names(names, self.task.make_world(), self.task.verifies)
 
 
 JUDGED = ("{prompt}", "{first}", "{second}")  # to be filled in the question to a judge of replies

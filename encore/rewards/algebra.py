@@ -97,7 +97,9 @@ def _serve() -> None:
     import math_verify  # noqa: F401
 
     logging.disable(logging.CRITICAL)  # math-verify logs each answer it cannot read
-    _same(_read("\\frac{1}{2}"), _read("0.5"))  # so that loading does not count for the first pair
+    _same(
+        _parse_expression("\\frac{1}{2}"), _parse_expression("0.5")
+    )  # so that loading does not count for the first pair
     while True:
         worker = os.fork()
         if not worker:
@@ -126,13 +128,13 @@ def _work() -> None:
 
 
 def _compare(left: str, other: str) -> Outcome:
-    first, second = _read(left), _read(other)
+    first, second = _parse_expression(left), _parse_expression(other)
     if first is None or second is None:
         return "unread"
     return "equal" if _same(first, second) else "different"
 
 
-def _read(text: str) -> Any:
+def _parse_expression(text: str) -> Any:
     """Return the expression that math-verify reads, or None.
 
     It reads LaTeX only, because math-verify's reader of plain expressions evaluates Python.

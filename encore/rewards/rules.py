@@ -30,7 +30,7 @@ from typing import Any
 from encore import own_code
 from encore.errors import UserError
 from encore.recipe.caps import Caps
-from encore.recipe.reward_names import OVERLONG, TESTS, check, check_overlong
+from encore.recipe.reward_names import OVERLONG, TESTS, check_overlong, check_reward_names
 from encore.rewards import unit_tests
 from encore.rewards.brief import brief, brief_if_right
 from encore.rewards.english import english
@@ -69,7 +69,7 @@ def build(
     UserError for an unknown name, or a cache that is missing or too large.
     """
     names = list(names)
-    check(names, world, verifies)
+    check_reward_names(names, world, verifies)
     check_overlong(names, cache, min((caps or {}).values(), default=None))
     world_rewards = world.rewards if world else {}
     tested = _tested() if not world and verifies == TESTS else _of_gym(world) if world else {}

@@ -31,12 +31,12 @@ def reader(world: World, tokenizer: Any, special: bool = False) -> Reader:
     """
     locate = locator(tokenizer, special)
 
-    def read(problem: Problem, completion: str, ids: list[int], accuracy: float) -> Steps:
+    def steps_of(problem: Problem, completion: str, ids: list[int], accuracy: float) -> Steps:
         steps = verdicts(world, problem, completion)
         places = locate(completion, ids, [end for end, _ in steps])
         return [*zip(places, (float(right) for _, right in steps), strict=True), (len(ids) - 1, accuracy)]
 
-    return read
+    return steps_of
 
 
 def placer(world: World | None, tokenizer: Any, special: bool = False) -> Placer:

@@ -77,7 +77,7 @@ UNREADABLE = (
 
 
 @lru_cache(maxsize=4096)
-def read(answer: str) -> UnitTests:
+def read_tests(answer: str) -> UnitTests:
     """Return the tests of a row's answer; an answer that cannot be read has none. Never raises."""
     try:
         if len(answer) > LONGEST:
@@ -218,7 +218,7 @@ def rollout(problems: Sequence[Problem], completions: Sequence[str]) -> tuple[li
 
     All programs together have one budget of time, see `Pool.run`.
     """
-    every = [read(problem.answer) for problem in problems]
+    every = [read_tests(problem.answer) for problem in problems]
     jobs = [
         Job(
             f"{tests.setup}\n{program(problem.question, completion, tests.name)}",

@@ -62,7 +62,7 @@ class Check(TypedDict):
     severity: Severity
 
 
-def check(
+def make_check(
     name: str, ok: bool, value: float, limit: float, message: str, severity: Severity = "warning"
 ) -> Check:
     return {
@@ -90,7 +90,7 @@ def unjudged(task: str, failures: Sequence[str], completions: int) -> Check:
     """Return the check that a user's verifier failed over none of `completions`: failures count as wrong."""
     message = f"{task}: {len(failures)} of {completions} completions count as wrong: {failures[0]}"
     severity: Severity = "error" if len(failures) == completions else "warning"
-    return check("verifier_fails", False, len(failures) / completions, 0.0, message, severity)
+    return make_check("verifier_fails", False, len(failures) / completions, 0.0, message, severity)
 
 
 # -- the data ------------------------------------------------------------------------------------------------
@@ -99,13 +99,13 @@ def unjudged(task: str, failures: Sequence[str], completions: int) -> Check:
 def enough(available: int, needed: int, what: str) -> Check:
     """Check that there is data for one batch: training leaves out an incomplete last batch of an epoch."""
     message = f"one step takes {needed} {what}, there are {available}"
-    return check("enough_data", available >= needed, available, needed, message, "error")
+    return make_check("enough_data", available >= needed, available, needed, message, "error")
 
 
 def enough_prompts(available: int, needed: int) -> Check:
     """Check that there are prompts for one rollout; with fewer, TRL silently makes no step."""
     message = f"one rollout takes {needed} prompts, there are {available}"
-    return check("enough_prompts", available >= needed, available, needed, message, "error")
+    return make_check("enough_prompts", available >= needed, available, needed, message, "error")
 
 
 def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
@@ -123,7 +123,7 @@ def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
         message = (
             f"the tokenizer does not know a part of the {what} {bad[0]!r}; does the template fit the model?"
         )
-    return check("known_tokens", not bad, len(bad), 0, message, "error")
+    return make_check("known_tokens", not bad, len(bad), 0, message, "error")
 
 
 def context(longest: int, cap: int, limit: int | None) -> Check:
@@ -132,7 +132,7 @@ def context(longest: int, cap: int, limit: int | None) -> Check:
     if cap:
         what = f"the longest prompt ({longest} tokens) and a completion of {cap} need"
     message = f"{what} {longest + cap} positions, the model has {limit}"
-    return check(
+    return make_check(
         "context", limit is None or longest + cap <= limit, longest + cap, limit or 0, message, "error"
     )
 
@@ -140,7 +140,7 @@ def context(longest: int, cap: int, limit: int | None) -> Check:
 def left_out(long: int, prompts: int, max_length: int | None) -> Check:
     """Check that no prompt was left out because it and a response have more than `max_length` tokens."""
     message = f"{long} of {prompts} prompts have a response longer than max_length {max_length}"
-    return check("long", long == 0, long, 0, f"{message}: they are skipped")
+    return make_check("long", long == 0, long, 0, f"{message}: they are skipped")
 
 
 def template_of(policy: Path | None, stage_form: Any) -> Any:
@@ -149,7 +149,7 @@ def template_of(policy: Path | None, stage_form: Any) -> Any:
     If it was trained with several, it is `stage_form` if that is one of them, else the first. `policy` is the
     metrics.json of the policy's stage.
     """
-    config = sentinel.read(policy)["config"] if policy else {}
+    config = sentinel.read_sentinel(policy)["config"] if policy else {}
     parts = [config, *config.get("corpus", {}).get("also", []), *config.get("domains", {}).values()]
     templates = [part[key] for part in parts for key in FORMS if key in part]
     return stage_form if stage_form in templates else next(iter(templates), None)
@@ -160,7 +160,7 @@ def same_template(stage_form: Any, policy: Path | None) -> Check:
     base = template_of(policy, stage_form)
     ok = base is None or base == stage_form
     message = "the policy was trained with this template" if ok else f"the policy was trained with {base!r}"
-    return check("same_template", ok, 0 if ok else 1, 0, message)
+    return make_check("same_template", ok, 0 if ok else 1, 0, message)
 
 
 # -- the results ---------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def same_template(stage_form: Any, policy: Path | None) -> Check:
 def truncated(rate: float) -> Check:
     """Warn if many sampled completions were cut before their end."""
     message = f"{rate:.1%} of completions are cut at the cap"
-    return check("truncation", rate <= TRUNCATION, rate, TRUNCATION, message)
+    return make_check("truncation", rate <= TRUNCATION, rate, TRUNCATION, message)
 
 
 def falling_loss(curve: list[curves.Row], scalars: Mapping[str, float]) -> list[Check]:
@@ -178,7 +178,7 @@ def falling_loss(curve: list[curves.Row], scalars: Mapping[str, float]) -> list[
     if first is None or last is None:
         return []
     message = f"loss went from {first:.3f} in the first fifth of the steps to {last:.3f} in the last"
-    return [check("loss", last <= first, last, first, message)]
+    return [make_check("loss", last <= first, last, first, message)]
 
 
 def training(
@@ -196,7 +196,7 @@ def training(
     checks = []
 
     def warn(name: str, ok: bool, value: float, limit: float, text: str) -> None:
-        checks.append(check(name, ok, value, limit, f"{text} {when}"))
+        checks.append(make_check(name, ok, value, limit, f"{text} {when}"))
 
     for name, key, limit, text in (
         ("truncation", "completions/clipped_ratio", TRUNCATION, "of completions are cut at the cap"),
@@ -238,7 +238,7 @@ def ratio_at_start(curve: list[curves.Row]) -> list[Check]:
         return []
     away = max(starts)
     text = f"importance ratios differ from 1 by up to {away:.1g} before the first update with a rollout"
-    return [check("ratio_at_start", away <= RATIO_AT_START, away, RATIO_AT_START, text)]
+    return [make_check("ratio_at_start", away <= RATIO_AT_START, away, RATIO_AT_START, text)]
 
 
 def sampler_gap_now(gaps: Sequence[float], precision: Precision) -> list[Check]:
@@ -265,7 +265,7 @@ def _gap(first: Sequence[float], window: Sequence[float], precision: Precision) 
         f"({limited}): does it have the policy's weights, dtype and temperature, no top_p or top_k, "
         "and as a vLLM server --logprobs-mode processed_logprobs?"
     )
-    return check("sampler_gap", gap <= limits.warns, gap, limit, text, "error" if stops else "warning")
+    return make_check("sampler_gap", gap <= limits.warns, gap, limit, text, "error" if stops else "warning")
 
 
 def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float], when: str) -> list[Check]:
@@ -277,7 +277,7 @@ def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float
     ):
         share = scalars[f"last_fifth/{key}/{domain}"]
         text = f"{share:.1%} of domain {domain}'s {text} (limit {limit:.0%}) {when}"
-        checks.append(check(f"{name}/{domain}", share <= limit, share, limit, text))
+        checks.append(make_check(f"{name}/{domain}", share <= limit, share, limit, text))
     means = re.compile(rf"last_fifth/(rewards/([\w.:]+)/{domain})/mean")
     metrics = [match for match in map(means.fullmatch, sorted(scalars)) if match]
     for label, key in (("reward", f"reward/{domain}"), *((m[2], f"{m[1]}/mean") for m in metrics)):
@@ -287,5 +287,5 @@ def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float
         text = f"{label} of domain {domain} went from {first:.3f} in the first fifth of the steps"
         # a domain learns if its whole reward rises; one of several rewards may be at its top
         ok = last > first if label == "reward" else last >= first
-        checks.append(check(key.removesuffix("/mean"), ok, last, first, f"{text} to {last:.3f} {when}"))
+        checks.append(make_check(key.removesuffix("/mean"), ok, last, first, f"{text} to {last:.3f} {when}"))
     return checks

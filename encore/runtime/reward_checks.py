@@ -56,7 +56,7 @@ def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
         row = rows[wrong]
         message = f"the gold answer {row['answer']!r} of {row['question']!r} scores {scores[wrong]}, not 1"
     share = sum(value == 1.0 for value in scores) / max(len(scores), 1)
-    return health.check("gold", wrong is None, share if rows else 1.0, 1.0, message, "error")
+    return health.make_check("gold", wrong is None, share if rows else 1.0, 1.0, message, "error")
 
 
 def crossed(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
@@ -78,7 +78,7 @@ def crossed(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
             f"; {texts[paid[0] - 1]!r} is paid for {row['question']!r}, whose answer is {row['answer']!r}"
         )
     severity: health.Severity = "error" if share > ALIKE else "warning"
-    return health.check("gold_of_next", not paid, share, ALIKE, message, severity)
+    return health.make_check("gold_of_next", not paid, share, ALIKE, message, severity)
 
 
 def _stated(answer: str, prefill: str) -> str:
@@ -96,7 +96,7 @@ def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) ->
             value = max(v or 0.0 for v in score(reward, rows[:4], [text] * len(rows[:4])))
             if value > worst:
                 worst, where = value, f"{name} gives {value:g} to the completion {text!r}"
-    return health.check(
+    return health.make_check(
         "garbage", worst == 0, worst, 0.0, where or "empty and garbage completions score 0", "error"
     )
 

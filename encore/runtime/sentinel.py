@@ -27,7 +27,7 @@ def sizes(folder: Path) -> dict[str, int]:
     return {p.relative_to(folder).as_posix(): p.stat().st_size for p in files}
 
 
-def read(metrics_json: Path) -> dict[str, Any]:
+def read_sentinel(metrics_json: Path) -> dict[str, Any]:
     """Return the sentinel's content. Raises ValueError if it is cut short or has values of other types."""
     data = json.loads(Path(metrics_json).read_text(encoding="utf-8"))
     if not _is_sentinel(data):
@@ -87,7 +87,7 @@ def product(metrics_json: Path, step: int | None = None) -> tuple[Path, str]:
 
     Raises UserError if the folder is missing, or has changed since metrics.json was written.
     """
-    recorded = model_at(read(metrics_json), step)
+    recorded = model_at(read_sentinel(metrics_json), step)
     folder = Path(recorded["model"])
     if not folder.is_dir():
         raise UserError(f"{metrics_json}: its product {folder} is missing; run its stage again")

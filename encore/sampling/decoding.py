@@ -43,7 +43,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Read:
+class Prefilled:
     """The state after reading prompts: a row for each prompt, with `used` columns written."""
 
     logits: torch.Tensor  # (rows, vocabulary) of the token after the prompt
@@ -64,7 +64,7 @@ class Decoder:
         if is_sharded(model):
             raise UserError("sampler: lean reads whole weights, and these are sharded; remove it")
         config = model.config
-        _check(config)
+        _check_model(config)
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
@@ -131,8 +131,8 @@ class Decoder:
             hidden = hidden + layer.mlp(self.normed(hidden, layer.mlp_norm))
         return hidden
 
-    def read(self, prompts: Sequence[Sequence[int]], time: int) -> Read:
-        """Return the state after reading distinct prompts, in a cache of `time` columns.
+    def prefill(self, prompts: Sequence[Sequence[int]], time: int) -> Prefilled:
+        """Return the state of the model after it has read distinct prompts, in a cache of `time` columns.
 
         The common beginning of all prompts, such as worked examples, is read once.
         """
@@ -153,7 +153,7 @@ class Decoder:
         ids = torch.tensor([[0] * (width - len(rest)) + rest for rest in rests], device=device)
         places = (columns[shared : shared + width] - gaps[:, None]).clamp(min=0)
         hidden = self.blocks(ids, places, shared, cache, bias)
-        return Read(self.logits(hidden), cache, bias, gaps, shared + width)
+        return Prefilled(self.logits(hidden), cache, bias, gaps, shared + width)
 
     def blocks(
         self, ids: torch.Tensor, places: torch.Tensor, slot: int, cache: Cache, bias: torch.Tensor
@@ -176,7 +176,7 @@ class Decoder:
         return functional.rms_norm(values, weight.shape, weight, self.eps)
 
 
-def _check(config: Any) -> None:
+def _check_model(config: Any) -> None:
     """Raise UserError unless the decoder computes what a model of this configuration does."""
     rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
     odd = {
@@ -263,14 +263,14 @@ def sample(
     distinct = list(dict.fromkeys(map(tuple, prompts)))
     rows, time = len(prompts), max(map(len, distinct)) + cap
     decoder = Decoder(model, time)
-    read = decoder.read(distinct, time)
+    prefilled = decoder.prefill(distinct, time)
     device = decoder.embedding.device
 
     # from here on a row is a completion, which starts with the state of its prompt
     number = {prompt: place for place, prompt in enumerate(distinct)}
     take = torch.tensor([number[tuple(prompt)] for prompt in prompts], device=device)
-    logits, gaps, bias = read.logits[take], read.gaps[take], read.bias[take]
-    cache = of_rows(read.cache, take, read.used)
+    logits, gaps, bias = prefilled.logits[take], prefilled.gaps[take], prefilled.bias[take]
+    cache = of_rows(prefilled.cache, take, prefilled.used)
     going = torch.arange(rows, device=device)  # rows in the batch
     alive = torch.ones_like(going, dtype=torch.bool)  # rows of the batch that have not ended
     drawn = torch.zeros((rows, cap), dtype=torch.long, device=device)
@@ -289,8 +289,8 @@ def sample(
         if left < CROWDED * len(going):
             keep = alive.nonzero()[:, 0]
             going, alive, token, gaps, bias = (x[keep] for x in (going, alive, token, gaps, bias))
-            cache = of_rows(cache, keep, read.used + length)
-        slot = read.used + length
+            cache = of_rows(cache, keep, prefilled.used + length)
+        slot = prefilled.used + length
         hidden = decoder.step(token[:, None], (slot - gaps)[:, None], slot, cache, bias)
         logits = decoder.logits(hidden[:, 0])
     logps *= torch.arange(cap, device=device) < lengths[:, None]

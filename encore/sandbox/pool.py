@@ -22,7 +22,7 @@ from typing import Any, Self
 from encore.errors import UserError
 from encore.sandbox.bubblewrap import bare, command
 from encore.sandbox.seccomp import instructions
-from encore.sandbox.values import Failed, read
+from encore.sandbox.values import Failed, read_values
 
 GRACE = 3.0  # seconds beyond a program's limit after which its sandbox counts as lost
 STARTS_WITHIN = 60.0  # seconds
@@ -249,7 +249,7 @@ class Pool:
             sandbox.close()
         else:
             self.idle.append(sandbox)
-        return Result(read(answer["lines"], calls), answer["ended"])
+        return Result(read_values(answer["lines"], calls), answer["ended"])
 
 
 def run(jobs: Sequence[Job]) -> list[Result]:

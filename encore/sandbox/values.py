@@ -14,7 +14,7 @@ class Failed:
     why: str
 
 
-def read(lines: str, calls: int) -> tuple[Any, ...]:
+def read_values(lines: str, calls: int) -> tuple[Any, ...]:
     """Return the values (calls,) in inside.py's lines; `Failed` for a missing or broken value.
 
     Never raises.

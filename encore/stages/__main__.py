@@ -102,7 +102,7 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
         "kind": options.kind,
         "config": options.config,
         "seed": options.seed,
-        "inputs": {role: sentinel.read(path)["digest"] for role, path in options.inputs.items()},
+        "inputs": {role: sentinel.read_sentinel(path)["digest"] for role, path in options.inputs.items()},
     }
     if gpus.spread():  # the process that became torchrun holds the lock
         return _perform(options, record, progress)

@@ -68,4 +68,4 @@ def _chances(bandit: Bandit, policy: Tensor) -> health.Check:
     """Check that the probabilities of the listed strings under the last policy sum to 1."""
     away = abs(bandit.strings.probabilities(policy).sum().item() - 1)
     text = f"the probabilities of all strings add up to 1, but for {away:.1g}"
-    return health.check("probabilities", away <= ROUNDING, away, ROUNDING, text, "error")
+    return health.make_check("probabilities", away <= ROUNDING, away, ROUNDING, text, "error")

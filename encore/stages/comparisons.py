@@ -52,7 +52,9 @@ class Data:
         return max(map(len, [*self.splits["train"].flat, *self.scored["validation"], *self.demonstrations]))
 
 
-def read(stage: RewardModelStage, job: Job, tokenizer: Any, args: Any) -> tuple[Data, list[health.Check]]:
+def read_comparisons(
+    stage: RewardModelStage, job: Job, tokenizer: Any, args: Any
+) -> tuple[Data, list[health.Check]]:
     """Return the data that the members learn from, and its checks. Raises UserError at the first error."""
     rows, counts = preferences.usable(preferences.load(job.inputs["data"]))
     checks, skipped = health.stop_at_errors(preferences.checks(rows, counts)), dict(counts)

@@ -172,12 +172,12 @@ def learnt(metrics: Mapping[str, float]) -> list[health.Check]:
     if (value := metrics.get("accuracy/validation")) is not None:
         text = f"the implicit reward ranks {value:.1%} of the held-out pairs as their labels do"
         text += f" (chance is {CHANCE:.0%})"
-        checks.append(health.check("held_out", value > CHANCE, value, CHANCE, text))
+        checks.append(health.make_check("held_out", value > CHANCE, value, CHANCE, text))
     if (value := metrics.get("ties/train")) is not None:
         text = f"{value:.1%} of the pairs have equal implicit rewards"
-        checks.append(health.check("ties", value <= TIED, value, TIED, text))
+        checks.append(health.make_check("ties", value <= TIED, value, TIED, text))
     if (value := metrics.get("logratio/chosen/train")) is not None:
         text = f"log-probability of the chosen completions went by {value:+.2f} nats"
         text += ": only the difference to the rejected is trained"
-        checks.append(health.check("chosen_logp", value >= 0, value, 0.0, text))
+        checks.append(health.make_check("chosen_logp", value >= 0, value, 0.0, text))
     return checks

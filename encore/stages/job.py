@@ -8,7 +8,7 @@ from typing import Any
 from encore.data.prompts import DataSets
 from encore.recipe.data_sets import unpinned
 from encore.recipe.eval_tasks import data_set
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.task import Asked, QuestionTask
 from encore.runtime import sentinel
@@ -37,14 +37,14 @@ def typed(kind: str, config: Mapping[str, Any]) -> tuple[Stage, DataSets]:
     """
     said, evaluated = unpinned({**config, "run": kind}), config.get(DECONTAMINATE)
     if not isinstance(evaluated, Mapping):
-        return read(said), {}
+        return read_stage(said), {}
     data_sets = {name: data_set(unpinned(task)) for name, task in evaluated.items()}
-    return read({**said, DECONTAMINATE: True}), data_sets
+    return read_stage({**said, DECONTAMINATE: True}), data_sets
 
 
 def asked_by(metrics_json: Path) -> Asked:
     """Return the questions of samples and their form, by the metrics.json of the stage that drew them."""
-    config = unpinned(sentinel.read(metrics_json)["config"])
+    config = unpinned(sentinel.read_sentinel(metrics_json)["config"])
     return Asked.model_validate({key: config[key] for key in Asked.model_fields if key in config})
 
 

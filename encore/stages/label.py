@@ -52,7 +52,7 @@ def run(stage: LabelStage, job: Job) -> Outcome:
         ranked = hub_preferences.of_task(present(stage.task), template, stage.held_out, stage.problems)
         rows, scores = samples.of_preferences(ranked), [row["scores"] for row in ranked]
     else:
-        rows, world, earlier = read(stage.by, job.inputs["data"])
+        rows, world, earlier = read_samples(stage.by, job.inputs["data"])
         labels, tokens, parameters = score(stage, job, rows, world)
         gold = annotators.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
         metrics = annotators.quality(rows, labels, gold) | labels.fitted
@@ -80,9 +80,9 @@ def run(stage: LabelStage, job: Job) -> Outcome:
     return untrained(metrics, checks, tokens, parameters, FORMULA, began)
 
 
-def read(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | None]:
+def read_samples(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | None]:
     """Return samples, their world (None for Hub data) and the scores of preferences to be labelled anew."""
-    upstream = sentinel.read(place)
+    upstream = sentinel.read_sentinel(place)
     if upstream.get("kind") == "label":
         labelling.check_relabels(by, str(place))
         labelled = preferences.load(place)
@@ -160,4 +160,4 @@ def as_demonstrations(
 
 def _better_than_chance(accuracy: float, pairs: int) -> health.Check:
     message = f"{accuracy:.1%} of the pairs, {pairs} in all, are ranked as gold ranks them"
-    return health.check("accuracy", accuracy >= CHANCE, accuracy, CHANCE, message)
+    return health.make_check("accuracy", accuracy >= CHANCE, accuracy, CHANCE, message)

@@ -66,7 +66,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
     documents = None
     if stage.ptx:
         parts = args.world_size * args.gradient_accumulation_steps if stage.global_batch else 1
-        documents = ptx.read(stage.ptx, policy.tokenizer, args.seed, parts)
+        documents = ptx.read_documents(stage.ptx, policy.tokenizer, args.seed, parts)
     answering()
     valued = critic(stage.critic, policy.model, scorer, args.seed)
     if stage.lora:
@@ -128,4 +128,4 @@ def _critic_explains(scalars: dict[str, float]) -> list[health.Check]:
     if value is None:
         return []
     message = f"the critic explains {value:.0%} of the variance of the returns in the last fifth of the steps"
-    return [health.check("explained_variance", value > EXPLAINED, value, EXPLAINED, message)]
+    return [health.make_check("explained_variance", value > EXPLAINED, value, EXPLAINED, message)]

@@ -75,7 +75,7 @@ def run(stage: RejectionSamplingStage, job: Job) -> Outcome:
     text = f"{covered:.1%} of {len(problems)} problems have a {'kept' if thresholds else 'right'} completion"
     checks += [
         health.truncated(metrics["truncation_rate"]),
-        health.check("covered", covered >= COVERED, covered, COVERED, text),
+        health.make_check("covered", covered >= COVERED, covered, COVERED, text),
     ]
     return untrained(metrics, checks, drawn.tokens, drawn.parameters, FORMULA, began)
 

@@ -63,7 +63,7 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
         member_args.run_name = (
             f"{member_args.run_name}/member{number}" if member_args.run_name else member_args.run_name
         )
-    data, checks = comparisons.read(stage, job, tokenizer, args[0])
+    data, checks = comparisons.read_comparisons(stage, job, tokenizer, args[0])
     raw: dict[str, list[np.ndarray]] = {name: [] for name in data.scored}  # of each member, (sequences,)
     fits: list[Fit] = []
     partly = reward_model.begin(job.workdir / "final")
@@ -76,7 +76,7 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
         done, model = train(model, tokenizer, member_args, data.splits, stage, job)
         fits.append(done)
         for name, sequences in data.scored.items():
-            raw[name].append(reward_model.read(model, sequences).double().numpy())
+            raw[name].append(reward_model.raw_scores(model, sequences).double().numpy())
         reward_model.add(partly, number, model)
     bias, scale = _normalised(raw, bool(data.demonstrations), stage.normalize or "mean")
     reward_model.finish(partly, tokenizer, bias, scale, job.workdir / "final")
@@ -233,4 +233,4 @@ def above_chance(metrics: Mapping[str, float]) -> list[health.Check]:
     limit = 0.5 + SIGMAS * metrics["accuracy/validation_se"]
     value = metrics["accuracy/validation"]
     text = f"{value:.1%} of the held-out pairs are ranked as labelled; chance may give up to {limit:.1%}"
-    return [health.check("chance", value > limit, value, min(limit, 1.0), text)]
+    return [health.make_check("chance", value > limit, value, min(limit, 1.0), text)]

@@ -51,7 +51,7 @@ def run(stage: SampleStage, job: Job) -> Outcome:
     text = f"{distinct:.1%} of completions differ from all before of the same prompt"
     checks += [
         health.truncated(metrics["truncation_rate"]),
-        health.check("distinct", distinct >= DISTINCT, distinct, DISTINCT, text),
+        health.make_check("distinct", distinct >= DISTINCT, distinct, DISTINCT, text),
     ]
     return untrained(metrics, checks, drawn.tokens, drawn.parameters, FORMULA, began)
 

@@ -185,7 +185,7 @@ def none_skipped(total: int, skipped: Mapping[str, int], max_length: int | None 
     """Return a warning for each reason to skip demonstrations; empty ones would teach a policy silence."""
     words = {LONG: f"longer than max_length {max_length}"}
     return [
-        health.check(
+        health.make_check(
             reason,
             False,
             count,

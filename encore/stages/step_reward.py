@@ -104,7 +104,7 @@ def _labelled(
     """
     outcome = stage.labels == "outcome"
     if (
-        sentinel.read(data).get("kind") == "label_steps"
+        sentinel.read_sentinel(data).get("kind") == "label_steps"
     ):  # all labelled steps are learnt, because a roll-out may mend a wrong step
         return step_labels.load(data), as_given, _last if outcome else lambda steps: steps
     task = task_of(data)
@@ -135,7 +135,7 @@ def _checks(kept: Mapping[str, Sequence[Solution]], long: int, args: Any) -> lis
     checks = health.stop_at_errors(
         [
             health.enough(len(kept["train"]), batch_size(args), "completions"),
-            health.check("long", long == 0, long, 0, message),
+            health.make_check("long", long == 0, long, 0, message),
         ]
     )
     check_evaluation(args, len(kept["validation"]), "held-out completions")
@@ -219,7 +219,7 @@ def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:
     prefixes = [solution["ids"][: place + 1] for solution in held_out for place in solution["places"]]
     if not prefixes:
         return {}
-    scores = reward_model.read(model, prefixes).double().numpy()
+    scores = reward_model.raw_scores(model, prefixes).double().numpy()
     right = np.array([label > 0.5 for solution in held_out for label in solution["labels"]])
     step = np.array(
         [place < len(solution["ids"]) - 1 for solution in held_out for place in solution["places"]]
@@ -237,7 +237,7 @@ def _above_chance(metrics: dict[str, float]) -> list[health.Check]:
         return []
     value = metrics["auc/validation"]
     text = f"a right one of the held-out labels scores above a wrong one with chance {value:.1%}"
-    return [health.check("chance", value > CHANCE, value, CHANCE, text)]
+    return [health.make_check("chance", value > CHANCE, value, CHANCE, text)]
 
 
 def _clean(folder: Path) -> None:

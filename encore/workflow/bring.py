@@ -65,7 +65,7 @@ def _products(data: Mapping[str, Any]) -> list[Path]:
 def _without_weights(metrics_json: Path, other: Path) -> str | None:
     """Return which product of a stage is not in the folder of its run as recorded; None if all are."""
     try:
-        data = sentinel.read(metrics_json)
+        data = sentinel.read_sentinel(metrics_json)
     except (OSError, ValueError):
         return "it is not readable"
     for folder in _products(data):
@@ -76,7 +76,7 @@ def _without_weights(metrics_json: Path, other: Path) -> str | None:
 
 def _copy(result: Path, here: Path, other: Path) -> None:
     """Copy the products, then the files and the result itself, and last the record: then all is there."""
-    for folder in _products(sentinel.read(result)) if here.name == "metrics.json" else []:
+    for folder in _products(sentinel.read_sentinel(result)) if here.name == "metrics.json" else []:
         partial = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         shutil.copytree(other / folder, partial)

@@ -7,7 +7,7 @@ from typing import Any
 
 from encore import validity
 from encore.recipe.graph import Graph, Node
-from encore.recipe.looks import LOOKS, Look, following, path, read, seeds_of
+from encore.recipe.looks import LOOKS, Look, following, path, read_look, seeds_of
 
 
 def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[Node]:
@@ -31,7 +31,7 @@ def holding(graph: Graph, recipe: str, scale: str) -> list[Look]:
     while look := following(taken):
         file = path(recipe, scale, look)
         holds = validity.of_result(file, judged(graph, recipe, scale, taken)) is None
-        if not holds or not (valid_look := read(file)):
+        if not holds or not (valid_look := read_look(file)):
             break
         taken.append(valid_look)
     return taken
@@ -58,7 +58,7 @@ def ask(checkpoints: Any, recipe: str, scale: str, before: int | None = None) ->
     taken: list[Look] = []
     while (look := following(taken)) and look != before:
         job = checkpoints.look.get(recipe=recipe, scale=scale, look=str(look))
-        judged_look = read(Path(job.output[0]))
+        judged_look = read_look(Path(job.output[0]))
         assert judged_look, f"{job.output[0]}: not the file of a look"
         taken.append(judged_look)
     return taken

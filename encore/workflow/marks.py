@@ -55,7 +55,7 @@ def mark(
     are gone, as after an analysis that failed, is made again too: Snakemake alone takes a newer page to be up
     to date. `later`: nodes that jobs may yet ask for; nothing is said of them.
     """
-    memory = validity.Memory.read()
+    memory = validity.Memory.load()
     reasons: dict[Path, str | None] = {}
     for node in (*nodes, *later):
         path = Path(node.sentinel)

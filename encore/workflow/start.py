@@ -56,7 +56,7 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
     requested = targets.requested(jobs.graph, jobs.choice, arguments, quickstart)
     runs_jobs = targets.runs_jobs(arguments)
     nodes = jobs.nodes(requested)
-    capacity.check(jobs.graph, [node for node in nodes if not Path(node.sentinel).exists()])
+    capacity.check_capacity(jobs.graph, [node for node in nodes if not Path(node.sentinel).exists()])
     lock = _lock(runs_jobs)
     if lock:
         _mark(jobs, requested, nodes)

@@ -156,10 +156,10 @@ class Bilingual:
 
         They may be in either language, both, or digits.
         """
-        return self.sums.steps(problem, languages.read(completion))
+        return self.sums.steps(problem, languages.as_symbols(completion))
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        ends = self.sums.step_ends(problem, languages.read(completion))
+        ends = self.sums.step_ends(problem, languages.as_symbols(completion))
         return languages.read_ends(completion, ends)
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:

@@ -17,7 +17,7 @@ that repeats what a reward model has learnt to prefer loses gold with each repet
 """
 
 from encore.worlds.protocol import Problem
-from encore.worlds.replies import Reading, read
+from encore.worlds.replies import Reading, read_reply
 from encore.worlds.sums import left_to_right, operands_of
 from encore.worlds.text import text_hash
 
@@ -47,7 +47,7 @@ def points(question: str, reading: Reading, right: bool) -> float:
 
 def gold(problem: Problem, reply: str) -> float:
     """Return the gold score by the formula above; never raises, takes linear time in the reply."""
-    reading = read(problem.question, reply)
+    reading = read_reply(problem.question, reply)
     return (points(problem.question, reading, reading.stated == problem.answer) - CENTRE) / SCALE
 
 
@@ -57,7 +57,7 @@ def judge(problem: Problem, reply: str, *, length: float, courtesy: float, blind
     `length`: added for every ten tokens, in gold's units. `courtesy`: added for each courteous phrase.
     `blind`: the share of questions, chosen by their hash, for which the judge takes any answer as right.
     """
-    reading = read(problem.question, reply)
+    reading = read_reply(problem.question, reply)
     unseen = reading.stated is not None and _fraction(problem.question) < blind
     right = reading.stated == problem.answer or unseen
     fair = (points(problem.question, reading, right) - CENTRE) / SCALE

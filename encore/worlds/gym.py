@@ -72,7 +72,7 @@ class Gym:
 
         Raises UserError if the library refuses the task, or makes no problem of it.
         """
-        _check(self.task, self.keys)
+        _check_task(self.task, self.keys)
         for _ in range(ATTEMPTS):
             ahead = random.Random()
             ahead.setstate(rng.getstate())
@@ -157,7 +157,7 @@ def make(task: Mapping[str, Any]) -> Gym:
 
 
 @cache
-def _check(name: str, keys: str) -> None:
+def _check_task(name: str, keys: str) -> None:
     """Raise UserError if the library has no such task, or refuses the task's keys."""
     (refusal,) = _values(program(), [f"mistake({name!r}, {keys!r})"], BUDGET)
     if isinstance(refusal, Failed):

@@ -56,13 +56,13 @@ def spell(text: str, language: str, switch: float, rng: random.Random) -> str:
     return "".join(spelt)
 
 
-def read(text: str) -> str:
+def as_symbols(text: str) -> str:
     """Return `text` with the words of both languages as symbols of world `chain`; all else unchanged."""
     return "".join(_readings(PIECE.findall(text)))
 
 
 def read_ends(text: str, ends: list[int]) -> list[int]:
-    """Return offsets in `text` of the positions given as offsets just past characters of `read(text)`."""
+    """Return offsets in `text` of ends, which are offsets just past characters of `as_symbols(text)`."""
     pieces = PIECE.findall(text)
     places = accumulate(map(len, pieces))
     past = [

@@ -39,7 +39,7 @@ from encore.worlds.replies import (
     SEPARATOR,
     STOP,
     VOCABULARY,
-    read,
+    read_reply,
     stated,
 )
 from encore.worlds.sums import adder, careless, left_to_right, operands_of, slip
@@ -188,10 +188,10 @@ class Preferences:
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """Return whether each step is right: its sum is, and no earlier step used its operands."""
-        return [*read(problem.question, completion).steps]
+        return [*read_reply(problem.question, completion).steps]
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        return [*read(problem.question, completion).step_ends]
+        return [*read_reply(problem.question, completion).step_ends]
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
         return self.kinds[kind](self, problem, rng, **dials)

@@ -18,7 +18,7 @@ which are words of neither language. Whether steps are right does not count.
 import re
 
 from encore.worlds.answers import answer, formatted, scratchpad
-from encore.worlds.languages import LANGUAGES, read, spoken
+from encore.worlds.languages import LANGUAGES, as_symbols, spoken
 from encore.worlds.protocol import Problem
 from encore.worlds.steps import matches
 from encore.worlds.sums import STEP, operands_of
@@ -55,7 +55,7 @@ def readability(problem: Problem, completion: str) -> float:
     due twice.
     """
     words = spoken(completion)
-    parts = [part for part in read(scratchpad(completion)).split(",") if part]
+    parts = [part for part in as_symbols(scratchpad(completion)).split(",") if part]
     if not parts or not formatted(completion) or not INTEGER.fullmatch(stated(completion) or ""):
         return 0.0
     one_language = max(words[language] for language in LANGUAGES) / max(1, words.total())

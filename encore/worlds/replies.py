@@ -66,7 +66,7 @@ def count_tokens(text: str) -> int:
 
 
 @lru_cache(maxsize=1024)  # all rewards of a world read the same replies
-def read(question: str, reply: str) -> Reading:
+def read_reply(question: str, reply: str) -> Reading:
     """Return the content of a reply to `question`."""
     left = [*operands_of(question)]
     verdicts, ends, additions, false = [], [], 0, 0

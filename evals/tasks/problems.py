@@ -60,7 +60,7 @@ def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) ->
 def process_results(doc: Doc, results: list[str]) -> dict[str, float]:
     """Score one completion of a problem; NaN if nothing verifies the task."""
     verify = _verifier(doc["spec"])
-    return {"accuracy": float(verify(of(doc), read(doc, results))) if verify else nan}
+    return {"accuracy": float(verify(of(doc), text_to_verify(doc, results))) if verify else nan}
 
 
 def of(doc: Doc) -> Problem:
@@ -68,7 +68,7 @@ def of(doc: Doc) -> Problem:
     return Problem(doc["question"], doc["answer"], doc["difficulty"], number=doc["number"])
 
 
-def read(doc: Doc, results: list[str]) -> str:
+def text_to_verify(doc: Doc, results: list[str]) -> str:
     """Return the text that a verifier reads: the prompt's prefill and the first of `results`."""
     said = getattr(results[0], "said", results[0])  # the text of a tool answers nothing
     return str(doc["prefill"] + said)

@@ -85,7 +85,7 @@ def test_the_command_judges_the_seeds_that_the_looks_before_it_left(tmp_path, mo
         )
 
     assert take("8") == 0
-    first = looks.read(looks.path("toy_zero", "cpu", 8))
+    first = looks.read_look(looks.path("toy_zero", "cpu", 8))
     assert set(first.verdicts) == {claim.id for claim in run.recipe.claims("cpu")}
     assert seen["stopped"] == {}
     files.write_json(looks.path("toy_zero", "cpu", 8), asdict(replace(first, arms=["base-recipe"])))

@@ -181,9 +181,9 @@ def test_a_verifier_of_ones_own():
 def test_a_file_that_is_no_python(folder):
     (folder / "broken.py").write_text("x = 1\ndef f(:\n")
     with pytest.raises(UserError, match=r"broken:f: broken\.py, line 2: not Python: "):
-        own_code.check("broken:f")
+        own_code.check_name("broken:f")
     (folder / "late.py").write_text("def f(): pass\nraise ValueError('no')")
-    own_code.check("late:f")  # it is not run to be checked
+    own_code.check_name("late:f")  # it is not run to be checked
     with pytest.raises(UserError, match=r"late\.py: ValueError: no \(late\.py, line 2\)"):
         own_code.load("late:f")
 

@@ -36,7 +36,7 @@ def test_files_and_lines(command, heldout, checkpoint, capsys):
     assert status == 0
     result = json.loads(out.read_text())
     assert result["checkpoint"] == "after"
-    assert result["digest"] == sentinel.read(checkpoint)["digest"]
+    assert result["digest"] == sentinel.read_sentinel(checkpoint)["digest"]
     assert result["seed"] == 0
     assert list(result["tasks"]) == ["greedy", "heldout"]
     metrics = result["tasks"]["heldout"]["metrics"]
@@ -85,7 +85,7 @@ def test_a_model_that_its_stage_has_kept(command, heldout, checkpoint, tmp_path,
     kept = tmp_path / "checkpoints/steps/40"
     shutil.copytree(checkpoint.parent / "final", kept)
     (kept / "another.json").write_text("{}")
-    record = sentinel.read(checkpoint) | {"steps": {"40": sentinel.of_folder(kept)}}
+    record = sentinel.read_sentinel(checkpoint) | {"steps": {"40": sentinel.of_folder(kept)}}
     files.write_json(tmp_path / "metrics.json", record)
     small = {"heldout": heldout | {"items": 2, "samples": 1, "k": [1]}}
     status, out, _ = command(small, model=tmp_path / "metrics.json", step=40)
@@ -100,7 +100,7 @@ def test_a_model_that_its_stage_has_kept(command, heldout, checkpoint, tmp_path,
 def corrupted(checkpoint, folder, change):
     """A copy of the checkpoint, changed by `change(final folder)`."""
     shutil.copytree(checkpoint.parent / "final", folder / "final")
-    record = {**sentinel.read(checkpoint), "model": str(folder / "final")}
+    record = {**sentinel.read_sentinel(checkpoint), "model": str(folder / "final")}
     files.write_json(folder / "metrics.json", record)
     change(folder / "final")
     return folder / "metrics.json"

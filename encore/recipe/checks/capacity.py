@@ -31,7 +31,7 @@ class Count(NamedTuple):
     why: str  # the key that sets the number, or what uses the questions
 
 
-def check(graph: Graph, nodes: Iterable[Node]) -> None:
+def check_capacity(graph: Graph, nodes: Iterable[Node]) -> None:
     """Raise UserError, a line for each world or file of these nodes with fewer questions than are asked."""
     mistakes, known = Mistakes(), set()
     for node in nodes:

@@ -36,7 +36,7 @@ PAPER = re.compile(r"arXiv (\d{4}\.\d{4,5})")  # begins the source of a paper's 
 FEWEST = 2  # smallest number of places of a frontier, between which a score can be interpolated
 
 
-def check(recipe: Recipe) -> None:
+def check_claims(recipe: Recipe) -> None:
     """Check every claim at each of its scales, every published number that names a place, and `coverage`.
 
     If the claims are sound, check the recipe's gates; if the gates are sound too, check its frontiers.

@@ -9,7 +9,7 @@ from encore.recipe.graph import Graph, Node
 from encore.recipe.recipe import Recipe
 
 
-def check(graph: Graph, recipe: Recipe) -> None:
+def check_dials(graph: Graph, recipe: Recipe) -> None:
     """Check that every named sweep is a recipe with the dial's seeds and the trials that the dial counts."""
     for index, dial in enumerate(recipe.document.dials):
         if dial.sweep is not None:

@@ -6,7 +6,7 @@ from encore.recipe.graph import Graph, Node
 from encore.recipe.recipe import Recipe
 
 
-def check(graph: Graph, recipe: Recipe) -> None:
+def check_stage_ladder(graph: Graph, recipe: Recipe) -> None:
     """Check every step at each scale that has its arm."""
     steps = recipe.document.stage_ladder
     for key in ("name", "at"):

@@ -38,7 +38,7 @@ KINDS: dict[str, type[Stage]] = {
 }
 
 
-def read(stage: Mapping[str, Any], path: str = "", where: str = "") -> Stage:
+def read_stage(stage: Mapping[str, Any], path: str = "", where: str = "") -> Stage:
     """Return the stage at `path` of a recipe, with all layers merged; its rules are not checked.
 
     Raises UserError with all mistakes, lines that begin with `path` and end with `where`.

@@ -106,7 +106,7 @@ class Stage(Model):
                 yield f"args.{' or '.join(alternatives)}", f"{words} silently; write it out"
                 return
 
-    def check(self, path: str = "", where: str = "", whole: bool = False) -> None:
+    def check_rules(self, path: str = "", where: str = "", whole: bool = False) -> None:
         """Raise UserError with what `broken` yields: lines that begin with `path` and end with `where`.
 
         `whole`: also with what `incomplete` yields; if a key is missing, the rules are not applied.

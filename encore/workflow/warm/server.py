@@ -89,7 +89,7 @@ def _serve(listener: socket.socket, again: list[str]) -> Request:
                     _attend(key.data, key.fileobj, selector)
                     continue
                 connection = listener.accept()[0]
-                request = _read(connection)
+                request = _read_request(connection)
                 if request and not loaded:
                     if again and _settings(request.environment) != _settings(os.environ):
                         _answer(connection, AGAIN, request.streams)
@@ -125,7 +125,7 @@ def _forked() -> int | None:
         return None
 
 
-def _read(connection: socket.socket) -> Request | None:
+def _read_request(connection: socket.socket) -> Request | None:
     """Return the request of a client; None if it belongs to another user or is incomplete."""
     streams: list[int] = []
     try:

@@ -206,7 +206,7 @@ def test_the_page_shows_the_verdicts_and_no_markup_of_a_log(folder):
     page = (folder / "study/index.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert "Judged here, not run here." in page
-    assert claims.read(folder / "study/claims.csv")[0].word == "shown"
+    assert claims.read_verdicts(folder / "study/claims.csv")[0].word == "shown"
     kept = pd.read_csv(folder / "study/numbers.csv")
     assert len(kept) == 16
 

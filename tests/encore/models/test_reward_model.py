@@ -92,8 +92,8 @@ def test_other_architectures(kind):
         kind(vocab_size=9, num_labels=1, pad_token_id=0, **size)
     ).eval()
     rows = [[3, 4, 0], [5], [6, 7, 8, 2, 1, 0, 0]]
-    together = reward_model.read(built, rows)
-    apart = torch.cat([reward_model.read(built, [row]) for row in rows])
+    together = reward_model.raw_scores(built, rows)
+    apart = torch.cat([reward_model.raw_scores(built, [row]) for row in rows])
     torch.testing.assert_close(together, apart, rtol=0, atol=1e-6)
     with torch.no_grad():
         last = built(torch.tensor([[5]])).logits[0, 0]
@@ -136,7 +136,7 @@ def test_scores_after_training_are_without_its_dropout():
     for layer in model.model.layers:
         layer.self_attn.attention_dropout = 0.9
     model.train()
-    first, again = (reward_model.read(model, [[5, 6, 7, 8, 9]]) for _ in range(2))
+    first, again = (reward_model.raw_scores(model, [[5, 6, 7, 8, 9]]) for _ in range(2))
     assert torch.equal(first, again)
     assert model.training
 

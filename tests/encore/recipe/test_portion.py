@@ -3,7 +3,7 @@
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 DRAWN = {"num_generations": 1, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 8}
 PLAIN = {
@@ -19,17 +19,17 @@ def check(stage):
     args = {"args": PLAIN[stage["run"]]["args"]} if stage["run"] == "sample" else {}
     if "vllm_gpus" in stage:
         args = {"args": stage["args"] | {"use_vllm": True, "vllm_mode": "server"}}
-    read({**begun, **PLAIN.get(stage["run"], {}), **stage, **args}).check()
+    read_stage({**begun, **PLAIN.get(stage["run"], {}), **stage, **args}).check_rules()
 
 
 def portion(stage, processes):
     """What each process takes of a stage."""
-    return read({**PLAIN.get(stage["run"], {}), **stage}).portion(processes).args
+    return read_stage({**PLAIN.get(stage["run"], {}), **stage}).portion(processes).args
 
 
 def lengths(stage):
     """How long a rollout and a step of a stage are."""
-    return read(stage).lengths
+    return read_stage(stage).lengths
 
 
 def stage(batch=512, run="grpo", gpus=8, **args):

@@ -103,4 +103,4 @@ def test_a_preset_may_use_others(tmp_path):
     (tmp_path / "a.yaml").write_text(
         "whole: {args: {use: part, epsilon: 0.3}}\npart: {epsilon: 0.2, beta: 0.0}"
     )
-    assert presets.read(tmp_path)["whole"] == {"args": {"epsilon": 0.3, "beta": 0.0}}
+    assert presets.read_presets(tmp_path)["whole"] == {"args": {"epsilon": 0.3, "beta": 0.0}}

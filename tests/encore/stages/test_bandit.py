@@ -83,4 +83,4 @@ def test_only_updates_on_one_rollout_leave_the_ratio_of_1(tmp_path):
 )
 def test_keys_that_do_not_go_together(said, told):
     with pytest.raises(UserError, match=told):
-        jobs.stage("bandit", {"args": {**ARGS, **said}}).check()
+        jobs.stage("bandit", {"args": {**ARGS, **said}}).check_rules()

@@ -13,7 +13,7 @@ from saved_models import reward_model
 from stage_runs import TASK, TEMPLATE, at_training_step, error_line
 
 from encore.errors import UserError
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 INPUTS = {"policy": "results/pretrain/metrics.json", "reward_model": "results/reward_model/metrics.json"}
 DOCUMENTS = {
@@ -141,7 +141,7 @@ def test_keys_that_contradict_each_other(changes: dict[str, Any], says: str):
     config = {"run": "ppo", **PPO, "needs": dict.fromkeys(INPUTS, "x"), **changes}
     begun = {} if config["needs"] else {"model": {"path": "p"}}
     with pytest.raises(UserError) as error:
-        read({**config, **begun}).check()
+        read_stage({**config, **begun}).check_rules()
     assert says in str(error.value)
 
 
@@ -164,7 +164,7 @@ def test_keys_that_contradict_each_other(changes: dict[str, Any], says: str):
 )
 def test_arguments_that_make_no_sense(args: dict[str, Any], says: str):
     with pytest.raises(UserError) as error:
-        jobs.stage("ppo", {**PPO, "args": {**PPO["args"], **args}}).check()
+        jobs.stage("ppo", {**PPO, "args": {**PPO["args"], **args}}).check_rules()
     assert says in str(error.value)
 
 

@@ -9,7 +9,7 @@ from data_set_files import DATA
 from scored_stages import STAGES
 
 from encore.errors import UserError
-from encore.recipe.document import Document, read
+from encore.recipe.document import Document, read_content
 from encore.recipe.graph import Graph, Node
 from encore.recipe.layers import Layers
 from encore.recipe.load import _check_names, check_resolved
@@ -45,7 +45,7 @@ def recipes_of(specs):
 def checked(specs):
     """The recipes, `paper` checked but for the keys of its stages: no file is written or read."""
     recipes = recipes_of(specs)
-    read(specs["paper"], Document)
+    read_content(specs["paper"], Document)
     _check_names(specs["paper"])
     check_resolved(Graph(recipes), recipes["paper"])
     return recipes

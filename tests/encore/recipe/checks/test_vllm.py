@@ -6,7 +6,7 @@ import pytest
 
 from encore.errors import UserError
 from encore.recipe.graph import Graph, Node
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 SERVER = {"use_vllm": True, "vllm_mode": "server"}
 COLOCATED = {"use_vllm": True, "vllm_mode": "colocate"}
@@ -28,7 +28,7 @@ def stage(args: dict[str, Any], gpu: int = 6, **keys: Any) -> dict[str, Any]:
     ],
 )
 def test_sound(sound):
-    read(sound).check()
+    read_stage(sound).check_rules()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_sound(sound):
 )
 def test_mistakes(wrong, message):
     with pytest.raises(UserError, match=message):
-        read(wrong).check()
+        read_stage(wrong).check_rules()
 
 
 def test_a_recipe_is_checked_and_sleep_mode_reaches_the_stage(folder):
