@@ -70,7 +70,7 @@ def _pairs(bandit: Bandit) -> Draws:
 
 
 def estimate(bandit: Bandit, policy: Tensor, old: Tensor, args: BanditArgs) -> Estimate:
-    """Return the estimator's mean and variance at a policy (P, V), from what the policy `old` draws."""
+    """Return the estimator's mean and variance at a policy (P, V). The policy `old` makes the draws."""
     strings, drawn = bandit.strings, draws(bandit, old, args)
     advantage = _advantage(bandit, old, drawn, args)
     leaf = strings.log_probs(policy)[drawn.rows].requires_grad_()  # (N, G, T)
@@ -116,7 +116,7 @@ def _summed_loss(
 
 
 def _options(args: BanditArgs) -> GrpoArgs:
-    """Return the options of the suite's loss: a sum over the tokens of a string, a mean over strings."""
+    """Return the options of the suite's loss: sum the tokens of a string, then take the mean over strings."""
     by_k3 = args.kl in ("k3", "k3_weighted")
     return GrpoArgs(
         loss_type="luspo",

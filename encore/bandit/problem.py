@@ -103,7 +103,7 @@ def gradient(function: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
 
 
 def held_prefixes(bandit: Bandit, logits: Tensor, forward: bool = False) -> Tensor:
-    """Return the gradient of the KL of each token, (P V,), where the prefixes are drawn but held fixed.
+    """Return the gradient of the KL of each token, (P V,), with the distribution of prefixes held fixed.
 
     The gradient leaves out that the policy also changes which prefixes occur. The KL is KL(pi || pi_ref) of
     the token or, with `forward`, KL(pi_ref || pi).

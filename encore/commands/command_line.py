@@ -1,6 +1,7 @@
-"""The commands of `encore`, by typer, which writes the help and completes (`encore --install-completion`).
+"""The commands of `encore`. The library typer writes their help and completes them on the command line.
 
-The code of a command is in a separate module, imported when the command is called: help must not load torch.
+Each command is in a separate module, which is imported when the command is called, because help must not load
+torch.
 """
 
 import os
@@ -107,7 +108,7 @@ def evaluate(
     ),
     gpus: Annotated[int, typer.Option(help="How many; 0: on the CPU.")] = 0,
 ) -> None:
-    """Measure a model on tasks; every completion is kept."""
+    """Measure a model on tasks, and keep every completion."""
     from encore.commands.measure import Asked, measure  # late
 
     raise typer.Exit(measure(model, tasks, Asked(items, question, answer, tokens), out, gpus))

@@ -84,7 +84,7 @@ def upload(folder: Path, name: str, public: bool) -> str:
 
 
 def _why(error: BaseException) -> str:
-    """Return what went wrong and what to do: the error of an upload says only which file it concerned."""
+    """Return what went wrong and what to do. The error of an upload says only which file it concerned."""
     cause = error.__cause__ or error
     status = getattr(getattr(cause, "response", None), "status_code", None)
     return REFUSED.get(status) or f"{type(cause).__name__}: {whole(cause)}"
@@ -174,7 +174,7 @@ use.
 
 
 def _evaluations(metrics_json: Path, digest: str) -> Found:
-    """Return task -> its measurements of the model with this digest, by the evaluations of its run."""
+    """Return task -> the measurements of the model with this digest, from its run's evaluations."""
     measured: Found = {}
     for file in sorted((metrics_json.parent.parent / "evals").glob("*.json")):
         evaluation = json.loads(file.read_text(encoding="utf-8"))

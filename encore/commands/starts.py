@@ -32,7 +32,7 @@ class Start:
 
     @property
     def rate(self) -> str:
-        """The learning rate of GRPO, as YAML has it."""
+        """The learning rate of GRPO, as text for the YAML file."""
         size = REAL if self.parameters is None else self.parameters
         rate = next(rate for most, rate in RATES.items() if size < most)
         return f"{rate:.1e}".replace("e-0", "e-")
@@ -50,7 +50,7 @@ def of_model(model: Elsewhere) -> Start:
 
 
 def _chats(model: Elsewhere) -> bool:
-    """Return whether a model has a chat template: by its files, or by its name if they are not here."""
+    """Return whether a model has a chat template, by its files or, without files here, by its name."""
     if isinstance(model, GgufModel):
         from gguf import GGUFReader  # imported here, because it takes half a second
 

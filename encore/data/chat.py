@@ -21,11 +21,11 @@ PROBE = "Two 2."  # a content that no template changes or contains itself
 
 
 class Chat:
-    """The chat template of `tokenizer`; `system` is the system prompt of conversations without one.
+    """The chat template of `tokenizer`; `system` is used for conversations without a system prompt.
 
     `end` is the token that ends a reply, as text. `begun` is the beginning that the template itself gives to
-    a reply, as the templates of some reasoning models do with `<think>`. Raises UserError if there is no chat
-    template, if it refuses a system prompt, or if it and the tokenizer begin a text differently.
+    a reply; the templates of some reasoning models begin it with `<think>`. Raises UserError if there is no
+    chat template, if it refuses a system prompt, or if template and tokenizer begin a text differently.
     """
 
     def __init__(self, tokenizer: Any, system: str | None = None):

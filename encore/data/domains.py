@@ -1,4 +1,4 @@
-"""Prompts of several tasks in one order of training, in which each rollout has every domain's share."""
+"""The order of training prompts from several tasks, in which each rollout has its share of every domain."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -30,10 +30,10 @@ def mixed(problems: Mapping[str, Any], shares: Mapping[str, float], prompts: int
 
 
 def turns(shares: Mapping[str, float], n: int) -> Iterator[str]:
-    """Yield the domain of each of n prompts: the domain that lags most behind its share.
+    """Yield the domain of each of n prompts: always the domain that is farthest below its share.
 
-    If P prompts times each share are whole numbers, every P prompts in a row, from the start or any multiple
-    of P, have exactly these numbers of each domain.
+    Suppose that P prompts times each share are whole numbers. Then any P prompts in a row that begin at a
+    multiple of P have exactly these numbers of each domain.
     """
     exact = {name: Fraction(str(share)) for name, share in shares.items()}
     scale = lcm(*(share.denominator for share in exact.values()))
@@ -48,7 +48,7 @@ def turns(shares: Mapping[str, float], n: int) -> Iterator[str]:
 
 
 def _laps(size: int, name: str) -> Iterator[int]:
-    """Yield the numbers below `size`, each once in a lap, without end."""
+    """Yield the numbers below `size` in laps without end; each lap has every number once."""
     lap = 0
     while True:
         order = list(range(size))

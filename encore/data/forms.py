@@ -26,7 +26,7 @@ PREFILL = "prefill"  # column with the beginning of the answer at the end of the
 
 @dataclass(frozen=True)
 class Prompter:
-    """A form that makes a prompt of a question by its method `fill`."""
+    """A form of questions, whose method `fill` makes a prompt of a question."""
 
     fill: Callable[[str], str]
     prefill: str = ""  # the beginning of the answer, with which every prompt ends

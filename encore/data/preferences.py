@@ -53,7 +53,7 @@ def save(rows: Sequence[Preference], folder: Path) -> None:
 
 
 def load(metrics_json: Path, split: str | None = None) -> list[Preference]:
-    """Return the rows that an upstream stage has saved, of one split or both, usable or not.
+    """Return the rows that an upstream stage has saved, usable or not, of one split or of both.
 
     Raises UserError if they are missing or changed, or if a row lacks a column or contradicts itself.
     """
@@ -80,7 +80,7 @@ def first(rows: Sequence[Any], problems: int | None) -> list[Any]:
 
 
 def split_of_prompt(prompt: str, validation: float) -> str:
-    """Return the split of a prompt, by its hash.
+    """Return the split of a prompt, which its hash decides.
 
     The share `validation` of all prompts is never trained on.
     """
@@ -150,7 +150,7 @@ def metrics(counts: Mapping[str, int]) -> dict[str, float]:
 
 
 def better_worse(row: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Return (better, worse) of all C(K,2) pairs of a row's responses, without equal responses and ties."""
+    """Return (better, worse) of all C(K,2) pairs of a row's responses, but equal responses and ties."""
     texts, scores = row["responses"], row["scores"]
     return [
         (better, worse)

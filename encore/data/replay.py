@@ -1,4 +1,4 @@
-"""Iterative GRPO: prompts of earlier iterations drawn again (DeepSeekMath §4.1.4)."""
+"""The order of prompts in iterative GRPO, which repeats earlier prompts (DeepSeekMath §4.1.4)."""
 
 import random
 from typing import Any

@@ -79,7 +79,7 @@ def of_preferences(rows: Sequence[Preference]) -> list[Sample]:
 
 
 def grouped(problems: Sequence[Mapping[str, Any]], completions: Sequence[Any]) -> list[Sample]:
-    """Return samples from `problems` and their completions, the same number for each problem in turn."""
+    """Return samples made of `problems` and their completions, the same number for each problem."""
     size = len(completions) // len(problems)
     rows: list[Sample] = []
     for number, problem in enumerate(problems):

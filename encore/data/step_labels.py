@@ -1,4 +1,4 @@
-"""Step labels: how right each step of some solutions is, as labelled by a stage or a data set."""
+"""Step labels, which say how right each step of a solution is; a stage or a data set has made them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ Labelled = list[tuple[int, float]]
 
 
 class Solved(Sample):
-    """Samples, with the labels of each completion's steps; the last step ends with the completion."""
+    """Samples with labels of each completion's steps; the last step ends with the completion."""
 
     steps: list[Labelled]
 

@@ -21,7 +21,7 @@ VOCABULARY = 64  # tokens of a world's alphabet, approximately
 def architecture(model: Model, place: Path | None) -> Architecture:
     """Return the architecture of a model.
 
-    `place` is its config.json, or None if the recipe gives its shape.
+    `place` is the path of its config.json, or None if the recipe gives the model's shape.
     """
     return _count(_configuration(model, place), _named(model)[1] or "from nothing")
 
@@ -30,7 +30,8 @@ def saved_a_token(model: Model, place: Path | None, half: bool) -> float:
     """Return the bytes that one layer keeps of one token for its backward pass, without checkpointing.
 
     They are measured by running one layer and two layers on tensors without data. If a token visits only some
-    of the experts, whose number of tokens depends on data, they are added up from the layer's sizes.
+    of the experts, the number of tokens for each expert depends on data; then the bytes are computed from the
+    layer's sizes.
     """
     config = copy.deepcopy(_configuration(model, place).get_text_config())
     if routed(config)[0] > 1:
@@ -51,7 +52,7 @@ def saved_a_token(model: Model, place: Path | None, half: bool) -> float:
 
 
 def _kept_for_backward(config: Any, tokens: int, half: bool) -> int:
-    """Return the bytes that the backbone saves for its backward pass over one row, but weights and masks."""
+    """Return the bytes that the backbone saves for its backward pass over a row, except weights and masks."""
     saved: dict[int, Any] = {}  # keeps the storages, so that no address is given twice
     with FakeTensorMode():
         config._attn_implementation = "sdpa"
@@ -72,7 +73,10 @@ def _kept_for_backward(config: Any, tokens: int, half: bool) -> int:
 
 
 def _named(model: Model) -> tuple[str, str]:
-    """Return the key by which a recipe names a model, and the name; both are empty for a shape."""
+    """Return the key by which a recipe names a model, and the model's name.
+
+    Both are empty if the recipe gives the model's shape.
+    """
     if isinstance(model, Shape):
         return "", ""
     return model.key, model.name
@@ -131,7 +135,7 @@ def _head_size(text: Any) -> int:
 
 
 def _cached(text: Any) -> int:
-    """Return the numbers of a token that a server caches; with latent attention only the latent."""
+    """Return how many numbers a server caches for a token; of latent attention, only the latent's."""
     if getattr(text, "kv_lora_rank", None):
         return text.kv_lora_rank + text.qk_rope_head_dim
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads

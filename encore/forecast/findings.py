@@ -77,14 +77,17 @@ def of_disk(costs: Iterable[Cost], free_mib: float) -> Finding:
 
 
 def disk_mib(costs: Iterable[Cost]) -> float:
-    """Return the disk of all seeds, without completions, of which a stage keeps little more than 256 MiB."""
+    """Return the MiB on disk of all seeds, without completions.
+
+    A stage keeps little more than 256 MiB of completions.
+    """
     costs = list(costs)
     kept = sum(cost.runs * cost.product_mib for cost in costs)
     return kept + 2 * max((cost.state_mib for cost in costs), default=0.0)
 
 
 def hours(costs: Iterable[Cost]) -> dict[str, float]:
-    """Return hours of all seeds, one job after another, the most they may become, and GPU-hours."""
+    """Return the hours of all seeds, one job after another, their upper limit, and the GPU-hours."""
     costs = list(costs)
     most = [max(cost.hours, cost.hours_at_most or 0.0) for cost in costs]
     return {

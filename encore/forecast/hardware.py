@@ -97,6 +97,6 @@ def machine(text: str) -> tuple[int | None, GPU]:
 
 
 def named_in(text: str) -> GPU | None:
-    """Return the first GPU that a recipe's line on its cost names; None if it names none."""
+    """Return the first GPU that is named in a recipe's line on its cost; None if the line names none."""
     match = re.search(rf"\b({'|'.join(sorted(map(re.escape, GPUS), key=len, reverse=True))})\b", text)
     return GPUS[match[1]] if match else None

@@ -29,7 +29,7 @@ DOES = {"stage": "train", "eval": "evaluate"}
 
 
 def planned(graph: Graph, nodes: Sequence[Node]) -> Plan:
-    """Return the plan of these nodes, on the GPU that the cost of the last one's recipe names."""
+    """Return the plan of these nodes on the GPU that is named in the last node's recipe."""
     last = nodes[-1]
     gpu, assumed = plan.gpu_of(graph.recipes[last.recipe], last.scale), Assumptions()
     rows = plan.rows_of(graph, list(nodes), gpu, None, assumed)
@@ -58,7 +58,7 @@ def line(made: Plan, free: float) -> str:
 
 
 def _seconds(made: Plan) -> dict[str, float]:
-    """Return the message of each job, as the workflow has it -> its planned seconds."""
+    """Return the message that the workflow gives each job -> the job's planned seconds."""
     return {
         f"{DOES[node.kind]} {node.recipe}/{node.scale}/{node.arm}/seed{node.seed}/{node.name}": (
             row.estimate.hours * 3600

@@ -1,12 +1,13 @@
-"""GPU memory of a job by part, on the GPU that holds most, in bytes.
+"""The GPU memory of a job by part, in bytes, on the GPU that holds most.
 
 A trained number takes 4 bytes of weight, 4 of gradient and 8 of Adam's moments (mixed precision keeps the
 weights in float32 and computes in bfloat16). FSDP spreads these three over all GPUs and gathers a layer at a
 time (ZeRO, arXiv 1910.02054, §3). The logits are never complete: TRL 1.16 computes log-probabilities tile by
 tile.
 
-The numbers count what is held, not what a process has of the system: on a CPU a stage asks glibc to keep what
-it frees (`keep_memory`), which made two processes of 94M parameters look 206 MB larger than planned.
+The numbers count the memory in use, not the memory that a process has taken from the system. On a CPU a stage
+asks glibc to keep freed memory (`keep_memory`), which made two processes of 94M parameters look 206 MB larger
+than planned.
 """
 
 from dataclasses import dataclass, fields
@@ -36,7 +37,7 @@ class Memory:
 
     @property
     def total(self) -> float:
-        """The bytes at the fullest moment: a rollout and an update take turns, so the larger one counts."""
+        """The bytes at the fullest moment: the larger of a rollout and an update, which take turns."""
         together = sum(getattr(self, field.name) for field in fields(self)) - self.asleep
         return together - min(self.activations, self.cache + self.asleep)
 
@@ -96,7 +97,7 @@ def _of_sampler(job: Job, policy: Architecture, gpu: GPU) -> Memory:
 
 
 def _of_engine(policy: Architecture, generation: Generation) -> float:
-    """Return what vLLM needs of one GPU at least: its part of the weights and one full sequence."""
+    """Return the least memory that vLLM needs of one GPU: its part of the weights and one full sequence."""
     return (2 * policy.parameters + cached(policy, generation, 2)) / generation.width + ENGINE
 
 
@@ -106,7 +107,7 @@ def cached(policy: Architecture, generation: Generation, bytes_a_number: int) ->
 
 
 def activations(job: Job, training: Training) -> float:
-    """Return the bytes of a micro-batch at full length: layers kept for backward, logits by tiles."""
+    """Return the bytes of a micro-batch at full length: outputs kept for backward, and tiles of logits."""
     assert job.policy is not None
     policy, tokens = of_model(job.policy), training.rows * training.computed
     layer = saved_a_token(job.policy, training.half) * tokens
@@ -122,7 +123,7 @@ def activations(job: Job, training: Training) -> float:
 
 
 def _computed_in(policy: Architecture, training: Training, shard: bool) -> float:
-    """Return the bytes of the copy of the weights that a pass computes with, beside those that are kept."""
+    """Return the bytes of the copy of the weights that a pass computes with, beside the kept weights."""
     size = 2 if training.half else 4
     if shard:  # two layers at a time, embedding and head throughout, and the gradients of one of each
         throughout = policy.head + (0 if policy.tied else policy.embedding)
@@ -131,13 +132,13 @@ def _computed_in(policy: Architecture, training: Training, shard: bool) -> float
 
 
 def _frozen(policy: Architecture, training: Training) -> float:
-    """Return the bytes of the frozen weights; linear layers of four bits have a scale for each 64 weights."""
+    """Return the bytes of the frozen weights; linear layers in four bits have a scale for each 64 weights."""
     whole = policy.head + (0 if policy.tied else policy.embedding) if training.nf4 else policy.parameters
     return training.bytes_a_weight * whole + NF4 * (policy.parameters - whole)
 
 
 def _held(model: Model | None, training: Training, job: Job) -> float:
-    """Return the bytes of a model that is only read, in the precision that the policy is kept in."""
+    """Return the bytes of a model that is only read. Its precision is that in which the policy is kept."""
     if model is None:
         return 0.0
     other = of_model(model)
@@ -155,7 +156,7 @@ def _critic(job: Job, training: Training) -> float:
 
 
 def of_host(job: Job) -> float:
-    """Return the bytes of a node's own memory: each process loads the weights there in float32."""
+    """Return the bytes of a node's main memory: each process loads the weights there in float32."""
     if job.policy is None or job.training is None:
         return 0.0
     models = [job.policy, job.reference, job.critic, *job.rewards]
@@ -189,7 +190,7 @@ def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, 
 
 
 def disk(job: Job) -> tuple[float, float]:
-    """Return the bytes of what a stage keeps, and of its two states while one replaces the other."""
+    """Return the bytes of a stage's product, and of two states, since a new one is written beside the old."""
     if job.policy is None or job.training is None:
         return 0.0, 0.0
     policy, training = of_model(job.policy), job.training

@@ -87,7 +87,10 @@ def saved_a_token(model: Model, half: bool) -> float:
 
 
 def _known(model: Model, what: str, count: Callable[[Path | None], Any]) -> Any:
-    """Return what was counted of a model, by this process or an earlier one; else what `count` returns."""
+    """Return a count of a model, from the notes of this process or an earlier one.
+
+    If the count was never made, call `count` and note the result.
+    """
     place = _place(model)
     key = f"{_digest(model, place)} {what}"
     known: Fields = {}
@@ -101,14 +104,17 @@ def _known(model: Model, what: str, count: Callable[[Path | None], Any]) -> Any:
 
 
 def _digest(model: Model, place: Path | None) -> str:
-    """Return the digest of all that decides what is counted."""
+    """Return the digest of everything that the counts of a model depend on."""
     shape = place.read_bytes() if place else model.model_dump_json(exclude_none=True).encode()
     counted_by = " ".join(f"{name} {version(name)}" for name in ("torch", "transformers"))
     return hashlib.sha256(counted_by.encode() + shape).hexdigest()
 
 
 def _place(model: Model) -> Path | None:
-    """Return the model's config.json; None for a model from scratch. Raises UserError if it is missing."""
+    """Return the path of a model's config.json; None for a model from scratch.
+
+    Raises UserError if the file is missing.
+    """
     if isinstance(model, Shape):
         return None
     if isinstance(model, FolderModel):
@@ -128,12 +134,12 @@ def _place(model: Model) -> Path | None:
 
 
 def _config_name(model: WheelModel) -> str:
-    """Return the name of a package's model among the configurations kept here."""
+    """Return the name that a package's model has among the configurations kept in `configs/`."""
     return f"{model.wheel.split('==')[0]}--{PurePosixPath(model.file).stem}"
 
 
 def _of_hub(model: HubModel) -> Path:
-    """Return the config.json of a model of the Hub, from its cache or from those kept here."""
+    """Return the config.json of a model of the Hub, from the Hub's cache or from `configs/`."""
     hub = model.hub
     # imported here, because a model in a folder, or from scratch, does not need it
     from huggingface_hub import try_to_load_from_cache

@@ -27,7 +27,7 @@ SYNC = 10e9  # bytes a second at which new weights reach an engine
 
 @dataclass(frozen=True)
 class Estimate:
-    """The cost of a job; nothing if the job computes nothing."""
+    """The cost of a job; all fields are empty if the job computes nothing."""
 
     job: Job
     memory: Memory = field(default_factory=Memory)
@@ -49,7 +49,7 @@ class Estimate:
 
 
 def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
-    """Return the estimate of one job; `gpu` does not matter if the job has none."""
+    """Return the estimate of one job; `gpu` does not matter if the job uses none."""
     if job.policy is None:
         return Estimate(job)
     policy = of_model(job.policy)
@@ -84,7 +84,7 @@ def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
 
 
 def _warnings(job: Job) -> tuple[str, ...]:
-    """Return warnings for the reader of a job that may fit all the same."""
+    """Return warnings about a job that may fit all the same."""
     unknown = list(job.unknown)
     if job.all_gpus > NODE:
         unknown.append(f"{job.all_gpus} GPUs are {-(-job.all_gpus // NODE)} nodes of {NODE}")
@@ -135,7 +135,7 @@ class Plan:
 
     @property
     def disk(self) -> float:
-        """The bytes at the fullest: models from the Hub, what stages keep, the state of the largest stage."""
+        """The bytes on disk at the fullest: models of the Hub, stages' products, and the largest state."""
         kept, states = 0.0, [0.0]
         for row in self.rows:
             product, state = memory.disk(row.estimate.job)
@@ -194,7 +194,7 @@ def gpu_of(recipe: Recipe, scale: str) -> GPU:
 
 
 def rows_of(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed: Assumptions) -> list[Row]:
-    """Return the jobs of these nodes; jobs that cost the same are one row."""
+    """Return the rows of a plan of these nodes; jobs that cost the same share a row."""
     alike: dict[tuple[Job, str], list[Node]] = {}
     for node in nodes:
         try:
@@ -210,7 +210,7 @@ def rows_of(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed
 
 
 def _other(job: Job) -> float:
-    """Return the bytes of a job's activations with checkpointing switched the other way."""
+    """Return the bytes of a job's activations if its checkpointing were the other way: on, or off."""
     if not (job.policy and job.training and job.gpus):
         return 0.0
     turned = replace(job.training, checkpointing=not job.training.checkpointing)

@@ -1,4 +1,4 @@
-"""Checks of what a stage starts from, before it runs: the ends of replies, the reward of a gold answer."""
+"""Checks of a stage's input before the stage runs: the ends of replies, and the reward of a gold answer."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +27,10 @@ VERIFIED = (
 
 
 def of_stage(config: Config, inputs: Mapping[str, Path], seed: int) -> list[health.Check]:
-    """Return the checks of a stage, [] without a policy. Raises UserError if the policy cannot load."""
+    """Return the checks of a stage's input; [] without a policy.
+
+    Raises UserError if the policy cannot load.
+    """
     if config["run"] == "pretrain" or ("policy" not in inputs and "model" not in config):
         return []
     stage, _ = typed(config["run"], config)

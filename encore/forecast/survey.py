@@ -1,4 +1,4 @@
-"""The stages and evaluations of one arm, each tried on what the stages before it have made."""
+"""The trial of one arm: each stage and evaluation is tried on what the stages before it have made."""
 
 import json
 import os
@@ -71,7 +71,7 @@ class Survey:
 
     @contextmanager
     def told(self, node: Node) -> Iterator[None]:
-        """Turn whatever goes wrong into a finding: the other stages are to be tried too."""
+        """Turn any error into a finding, so that the other stages are still tried."""
         try:
             yield
         except UserError as error:
@@ -90,7 +90,7 @@ class Survey:
     # -- a stage -----------------------------------------------------------------------------------------
 
     def stage(self, node: Node) -> None:
-        """Try two steps of a stage, or some of its work; then its longest rows, and estimate its cost."""
+        """Try two steps of a stage, or a part of its work, then its longest rows; and estimate its cost."""
         config, sources = self.graph.config(node), self.graph.inputs(node).values()
         inputs = self.inputs(node)
         for check in probes.of_stage(config, inputs, node.seed):
@@ -148,7 +148,7 @@ class Survey:
         self.at_full_length(node, cost, spent)
 
     def at_full_length(self, node: Node, cost: Cost, spent: Mapping[str, Any]) -> None:
-        """Try two steps on the longest rows: what they hold in memory, and how long a run of them takes."""
+        """Try two steps on the longest rows, to measure their memory and how long a run of them takes."""
         config = self.graph.config(node)
         inputs = self.inputs(node)
         what = "its own rows"
@@ -170,9 +170,9 @@ class Survey:
         return trial.run_stage(config, inputs, node.seed, self.machine(node), self.place(node, how), self.run)
 
     def stand_in(self, node: Node, failed: Made) -> bool:
-        """Return whether a stage failed only for want of right replies, after two steps.
+        """Return whether a stage failed only because no reply was right after two steps.
 
-        Then what the policy wrote stands in for the stage's product.
+        The policy's completions then stand in for the stage's product.
         """
         config, inputs = self.graph.config(node), self.inputs(node)
         if not (self.from_two_steps(node) and stand_ins.emptied(config["run"], failed.failure or "")):
@@ -212,14 +212,14 @@ class Survey:
         self.costs.append(cost)
 
     def place(self, node: Node, how: str) -> tuple[str, Path]:
-        """Return name and folder of a job."""
+        """Return the name and the folder of a job."""
         name = f"{node.recipe}/{node.scale}/{node.arm}/{how}/{node.name}"
         return name, self.folder / f"{node.recipe}-{node.kind}-{node.name}" / how
 
     # -- the machine -------------------------------------------------------------------------------------
 
     def machine(self, node: Node) -> list[str]:
-        """Return the options of a stage's command that say what it is run on."""
+        """Return the options of a stage's command that describe the machine."""
         it = self.graph.machine(node)
         gpus = ["--gpus", str(it.gpus), "--vllm-gpus", str(it.serving)]
         return [*gpus, "--nodes", str(it.nodes), "--shard", it.shard]
@@ -229,7 +229,7 @@ class Survey:
 
 
 def memory(spent: Mapping[str, Any], asked_mb: int | None, what: str) -> tuple[str, str]:
-    """Return status and message about the peak of a step with `what`, from its provenance."""
+    """Return status and message about the peak memory of a step with `what`, from its provenance."""
     if "gpu_capacity_mib" in spent:
         used, capacity, of = spent["gpu_memory_mib"], spent["gpu_capacity_mib"], "the GPU"
     else:
@@ -251,7 +251,7 @@ def problems(stage: Stage) -> int:
 
 
 def _shape(model: str) -> str:
-    """Return a text that says how large a model is: config.json of a stage's product, or a model's name."""
+    """Return a text that tells the size of a model: config.json of a stage's product, or a model's name."""
     if model.startswith("hub:"):
         return model
     folder, _ = sentinel.product(Path(model))
@@ -265,12 +265,12 @@ def _learning_from_rows(graph: Graph, node: Node) -> TrainingStage | None:
 
 
 def _is_done(graph: Graph, node: Node) -> bool:
-    """Return whether the run has made the stage already, as its recipe now has it."""
+    """Return whether the run has made the stage, by the recipe as it is written now."""
     return Path(node.sentinel).exists() and validity.of_node(graph, node) is None
 
 
 def _step_s(stage: Stage, spent: Mapping[str, Any]) -> float:
-    """Return the seconds of a step on average, from the provenance of two."""
+    """Return the mean seconds of a step, from the provenance of two steps."""
     if "step_s" in spent:
         return trial.seconds_a_step(stage, spent["first_step_s"], spent["step_s"])
     return spent["wall_s"] / max(spent["steps"], 1)
@@ -284,5 +284,5 @@ def _few(short: Shortened, done: Made) -> tuple[str, str]:
 
 
 def _hub(model: Elsewhere | None) -> str:
-    """Return the name of a model that no stage has made, for the command line of an evaluation."""
+    """Return the name of a model that no stage has made, as the command of an evaluation takes it."""
     return "hub:" + json.dumps(model.said if model else None, sort_keys=True)

@@ -1,4 +1,4 @@
-"""The time of generation and training: operations over what a GPU reaches, bytes over its bandwidth.
+"""The time of generation and training: operations over a GPU's speed, or bytes over its bandwidth.
 
 Generation is followed token by token, from the memory bandwidth of its GPUs. Each step of decoding reads the
 weights once and the keys and values of every running sequence (roofline; Pope et al. 2022, arXiv 2211.05102,
@@ -46,7 +46,7 @@ def of_generation(
 
 
 def rate(policy: Architecture, generation: Generation, gpus: int, gpu: GPU, assumed: Assumptions) -> float:
-    """Return the tokens that one GPU generates in a second, in the mean over a rollout."""
+    """Return the tokens that one GPU generates in a second, averaged over a rollout."""
     took = of_generation(policy, generation, gpus, gpu, assumed)
     return generation.completions * generation.mean / took / gpus if took else 0.0
 
@@ -99,7 +99,7 @@ def _step(
 
 
 def _touched(policy: Architecture, sequences: float) -> float:
-    """Return the parameters that a step reads: of the experts, those that some sequence visits."""
+    """Return the parameters that a step reads; of the experts, only those that a sequence visits."""
     if not policy.sparse:
         return policy.active
     shared = policy.parameters - policy.embedding
@@ -109,7 +109,7 @@ def _touched(policy: Architecture, sequences: float) -> float:
 
 
 def _at_once(policy: Architecture, generation: Generation, gpu: GPU) -> float:
-    """Return how many sequences of mean length the memory of one copy has room for."""
+    """Return how many sequences of mean length fit into the memory of one copy."""
     if generation.engine == "hf":
         return math.inf  # TRL generates a whole rollout at once
     free = generation.share * gpu.memory * generation.width
@@ -119,7 +119,7 @@ def _at_once(policy: Architecture, generation: Generation, gpu: GPU) -> float:
 
 
 def of_training(job: Job, policy: Architecture, gpu: GPU, assumed: Assumptions) -> float:
-    """Return the seconds of the passes, or of what the GPUs exchange for them if that takes longer."""
+    """Return the seconds of the passes, or of the GPUs' exchange for these passes if it takes longer."""
     training = job.training
     if training is None:
         return 0.0
@@ -130,7 +130,7 @@ def of_training(job: Job, policy: Architecture, gpu: GPU, assumed: Assumptions) 
 
 
 def _exchanged(job: Job, policy: Architecture, training: Training, gpu: GPU, assumed: Assumptions) -> float:
-    """Return the seconds in which gradients, and under FSDP weights too, pass between the GPUs."""
+    """Return the seconds in which the GPUs exchange gradients and, under FSDP, weights too."""
     if job.gpus == 1:
         return 0.0
     link = gpu.link if job.gpus <= NODE else assumed.between_nodes
@@ -143,7 +143,7 @@ def _exchanged(job: Job, policy: Architecture, training: Training, gpu: GPU, ass
 
 
 def operations(job: Job, policy: Architecture) -> float:
-    """Return the operations of the mathematics: what is computed twice to save memory counts once."""
+    """Return the operations that the mathematics needs; those repeated in order to save memory count once."""
     total = 0.0
     if generation := job.generation:
         each = generation.prompt / generation.shared + generation.mean
@@ -156,7 +156,7 @@ def operations(job: Job, policy: Architecture) -> float:
 
 
 def _passes(job: Job, policy: Architecture, training: Training, again: bool) -> float:
-    """Return the operations of all passes over what is trained on; `again`: with recomputation."""
+    """Return the operations of all passes over the training data; `again`: including recomputation."""
     tokens = training.steps * training.batch * training.mean
     backward = 1 if training.lora else 2
     extra = 1 if again and training.checkpointing else 0

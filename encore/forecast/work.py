@@ -35,10 +35,10 @@ Learning = TrainingStage | PolicyGradientStage
 
 
 def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = None) -> Job:
-    """Return what a node of the graph takes, with as many GPUs as its recipe says.
+    """Return the job of a node of the graph, with as many GPUs as its recipe says.
 
-    `most` is the number of GPUs there are; a stage that is spread over several takes all, but those of its
-    server. Raises UserError for a model without a configuration, and if a batch does not divide.
+    `most` is the number of GPUs of the machine. A stage that is spread over several GPUs takes all, except
+    those of its server. Raises UserError for a model without a configuration, and if a batch does not divide.
     """
     if node.kind == "eval":
         return _evaluation(graph, node, assumed)
@@ -68,7 +68,7 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
 
 
 def _policy_of(graph: Graph, node: Node) -> Model | None:
-    """Return the model that a stage starts from, or that its product is; None if nothing names it."""
+    """Return the model that a stage starts from, or its product; None if nothing names a model."""
     model: Model | None = getattr(graph.stage(node), "model", None)
     if model:
         return model
@@ -77,13 +77,13 @@ def _policy_of(graph: Graph, node: Node) -> Model | None:
 
 
 def _members(graph: Graph, node: Node | None) -> tuple[Model, ...]:
-    """Return the networks of a reward model."""
+    """Return the number of networks in a reward model."""
     model = _policy_of(graph, node) if node else None
     return (model,) * getattr(graph.stage(node), "members", 1) if node and model else ()
 
 
 def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assumptions) -> Job:
-    """Return the job of a stage that trains, which has a policy so far."""
+    """Return the job of a stage that trains; `job` has only its policy so far."""
     inputs = graph.inputs(node)
     training, generation = _learning(graph, node, stage, job, assumed)
     rewards = _members(graph, inputs.get("reward_model"))
@@ -112,7 +112,7 @@ def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assu
 def _learning(
     graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assumptions
 ) -> tuple[Training, Generation | None]:
-    """Return the sequences that a stage learns from, and the rollouts that it samples; None if none."""
+    """Return the sequences that a stage learns from, and its rollouts; None without rollouts."""
     processes = max(job.gpus, 1)
     size = stage.step_size(processes)
     generation, sequences, mean = None, float(size), 0.0
@@ -158,7 +158,7 @@ def _learning(
 
 
 def _stretched(graph: Graph, node: Node) -> bool:
-    """Return whether the stage, or one that its policy comes from, sets how many positions the model has."""
+    """Return whether this stage, or an earlier stage of its policy, sets the model's number of positions."""
     options = getattr(getattr(graph.stage(node), "args", None), "model_init_kwargs", None) or Loading()
     source = graph.inputs(node).get("policy")
     return "max_position_embeddings" in (options.model_extra or {}) or bool(
@@ -174,7 +174,7 @@ def _rollouts(
     job: Job,
     assumed: Assumptions,
 ) -> tuple[Generation, int]:
-    """Return what a stage samples, and its optimizer steps."""
+    """Return the rollouts that a stage samples, and the number of its optimizer steps."""
     steps, caps = stage.steps, {0: stage.args.max_completion_length or POSITIONS}
     rounds, tool = 1.0, None
     if isinstance(stage, GrpoStage):
@@ -211,7 +211,7 @@ def _rollouts(
 
 
 def _copies(graph: Graph, node: Node, stage: TrainingStage, assumed: Assumptions) -> float:
-    """Return the sequences of an example: two of a pair, all of a grouped ranking, one of a labelled text."""
+    """Return the sequences in an example: two of a pair, all of a grouped ranking, one of a labelled text."""
     if isinstance(stage, DpoStage):
         return 2.0
     if not isinstance(stage, RewardModelStage) or stage.labels:
@@ -221,7 +221,7 @@ def _copies(graph: Graph, node: Node, stage: TrainingStage, assumed: Assumptions
 
 
 def _examples(graph: Graph, node: Node, assumed: Assumptions) -> float:
-    """Return the examples of an epoch: demonstrations, rankings, or the pairs of rankings."""
+    """Return the number of examples in an epoch: demonstrations, rankings, or pairs of rankings."""
     stage, (total, _) = graph.stage(node), rows(graph, node, assumed)
     by_labels = isinstance(stage, RewardModelStage) and stage.labels
     shuffled = isinstance(stage, RewardModelStage) and stage.comparisons == "shuffled"
@@ -237,7 +237,7 @@ def _positions(stage: TrainingStage) -> int:
 
 
 def _scored(stage: Learning) -> float:
-    """Return the forward passes for old log-probabilities of a sequence, per optimizer step on it."""
+    """Return the forward passes for old log-probabilities of a sequence, for each step on it."""
     if not isinstance(stage, RolloutStage):
         return 0.0
     is_stale = stage.steps_a_rollout > 1 or isinstance(stage, PpoStage)
@@ -245,7 +245,7 @@ def _scored(stage: Learning) -> float:
 
 
 def _labels(graph: Graph, node: Node, stage: LabelStage, job: Job, assumed: Assumptions) -> Job:
-    """Return the job of a stage that labels: a model that reads, or nothing that costs anything here."""
+    """Return the job of a stage that labels. If no model labels, the job costs nothing."""
     inputs, (inputs_rows, replies) = graph.inputs(node), made(graph, node, assumed)
     documents = of_documents(graph, node)
     shown = inputs_rows * (documents.prompt + documents.completion if documents else 2 * assumed.prompt)

@@ -35,7 +35,7 @@ class Labels:
 
 
 def rewarded(rows: Sequence[Sample], reward: Callable[[Problem, str], float]) -> Scores:
-    """Return a world's reward of each completion, joined to the prefill at the end of its prompt."""
+    """Return a world's reward of each completion, with the prefill of its prompt put before it."""
     scores = []
     for row in rows:
         problem = samples.problem(row)
@@ -60,7 +60,7 @@ def annotated(gold: Scores, dials: Labeller, seed: int) -> Labels:
 def ai_judge(
     gold: Scores, judge_scores: Scores, rows: Sequence[Sample], dials: Labeller, seed: int
 ) -> Labels:
-    """Return rankings of an AI judge that has the scores `judge_scores`.
+    """Return rankings of an AI judge with the scores `judge_scores`.
 
     The judge sees both orders. The dial `accuracy` sets its temperature or, if `temperature` is set, its
     bias. The same judge is right less often when it sees only one order.

@@ -117,7 +117,7 @@ def _watch(
 
 
 def _train(trainer: Resumable, newest: Path | None, step: int) -> None:
-    """Train on from `newest`, the checkpoint at `step`, or from the beginning; trackers follow along."""
+    """Train on from the checkpoint `newest` at `step`, or from the beginning, with its trackers."""
     if newest:
         trainer.add_callback(Resume(trainer, newest))
     with tracking.followed(trainer.args, step) as trackers:
@@ -130,7 +130,7 @@ def _train(trainer: Resumable, newest: Path | None, step: int) -> None:
 
 
 def _made_on(args: Any) -> dict[str, int | str]:
-    """Return the number of processes of a training, and each process's part of the batch of a step."""
+    """Return the number of processes of a training, and each process's part of a step's batch."""
     part = args.train_batch_size * args.gradient_accumulation_steps
     return {
         "processes": args.world_size,

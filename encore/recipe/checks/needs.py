@@ -11,7 +11,7 @@ from encore.recipe.task import GymTask
 LABELLED = ("samples", "step labels")  # by a world or beforehand
 
 
-def readable_stage(graph: Graph, node: Node) -> Stage | None:
+def _readable_stage(graph: Graph, node: Node) -> Stage | None:
     """Return a stage, or None if its keys have mistakes, which are reported where the stage is checked."""
     try:
         return graph.stage(node)
@@ -21,7 +21,7 @@ def readable_stage(graph: Graph, node: Node) -> Stage | None:
 
 def check_needs(graph: Graph, node: Node, where: str) -> None:
     """Raise UserError at the first role of a stage that the named stage cannot fill."""
-    if (stage := readable_stage(graph, node)) is None:
+    if (stage := _readable_stage(graph, node)) is None:
         return
     for role, text in stage.needs.items():
         check_target(graph, node, text, stage.played_by(role), f"stages.{node.name}.needs.{role}", where)
@@ -39,7 +39,7 @@ def check_target(graph: Graph, node: Node, text: str, wanted: str, path: str, wh
     known(path, [arm or default], arms, f"arm of recipe {recipe} at scale {node.scale}")
     stages = graph.recipes[recipe].stages(node.scale, arm or default)
     known(path, [target], stages, f"stage of recipe {recipe}")
-    stage = readable_stage(graph, Node(recipe, node.scale, arm or default, node.seed, target, "stage"))
+    stage = _readable_stage(graph, Node(recipe, node.scale, arm or default, node.seed, target, "stage"))
     if stage and stage.made not in wanted.split(" or "):
         raise UserError(f"{path}: stage {target} makes {stage.made}; expected one that makes {wanted}{where}")
 
@@ -51,7 +51,7 @@ def check_cycle(graph: Graph, node: Node, above: list[Node]) -> None:
     if node in above:
         names = [f"{n.recipe}/{n.name}" for n in [*above[above.index(node) :], node]]
         raise UserError(f"stages.{above[-1].name}.needs: a cycle: {' needs '.join(names)}")
-    for source in graph.needs(node).values() if readable_stage(graph, node) else ():
+    for source in graph.needs(node).values() if _readable_stage(graph, node) else ():
         check_needs(graph, source, "")
         check_cycle(graph, source, [*above, node])
     graph.acyclic.add(node)
