@@ -1,8 +1,8 @@
 """A user's code that a recipe names: `my_module:name`, a function or class of my_module.py.
 
 The file lies in the folder that snakemake is called in, or where Python finds the module. A recipe's lineage
-has the digest of this one file, not of the files that it imports. Before a job runs it, only the file's names
-are read, and of a world also the dials.
+has the digest of this one file, not of the files that it imports. Before a job runs the file, only the file's
+names are read; of a world, the dials are read too.
 """
 
 import ast
@@ -30,7 +30,7 @@ LIMIT = 60.0  # seconds that a call may take
 
 
 class Failed(UserError):
-    """An error of a user's code over its arguments."""
+    """An error that a user's code raised because of the arguments of the call."""
 
 
 def is_own(name: object) -> bool:
@@ -47,7 +47,7 @@ def digest(name: str) -> str | None:
 
 
 def check_name(name: str) -> None:
-    """Raise UserError unless the file exists, is Python, and something in it has the name."""
+    """Raise UserError unless the file exists and is Python code that defines the name."""
     file, wanted = _file(name), name.partition(":")[2]
     try:
         tree = ast.parse(file.read_bytes())
@@ -71,11 +71,11 @@ def load(name: str) -> Any:
 
 
 def bounded(name: str, function: Callable[..., Any], limit: float = LIMIT) -> Callable[..., Any]:
-    """Return `function` with its errors, and a call of more than `limit` seconds, raised as a UserError.
+    """Return `function` so that its errors, and a call of more than `limit` seconds, become UserErrors.
 
-    Its own errors become a Failed. The limit holds in the main thread, where stages call rewards and
-    verifiers. Python code and regular expressions are interrupted. Code that cannot be interrupted ends the
-    process, with the line in its log (`own_watch`).
+    The function's own errors become a Failed. The limit holds in the main thread, where stages call rewards
+    and verifiers. Python code and regular expressions are interrupted. Code that cannot be interrupted ends
+    the process, with the line in its log (`own_watch`).
     """
 
     def call(*arguments: Any, **columns: Any) -> Any:
@@ -120,7 +120,7 @@ def _watch(process: int) -> subprocess.Popen[bytes]:
 
 
 class _Late(BaseException):
-    """The time is over. It is not an Exception, so that own code does not catch it."""
+    """An error that says that the time is over. It is no Exception, so user code does not catch it."""
 
 
 @contextmanager

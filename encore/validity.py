@@ -1,16 +1,17 @@
 """The validity of results: whether a result still holds, and what it was made from.
 
-The workflow asks it at its start, and so do jobs. A result holds if it was made from what its recipe says now
-(its record), if its files are as its job left them (its list of digests), if the product of a stage is there
-unchanged, and if the models that it was made with are still the same. Beside each result lie its list and its
-record (encore/runtime/digests.py), since Snakemake's own notes in .snakemake may be lost, or left behind on
-another machine.
+The workflow checks it at its start, and so do jobs. A result holds under four conditions. It was made from
+what its recipe says now (its record). Its files are as its job left them (its list of digests). The product
+of a stage is there unchanged. The models that it was made with are still the same. Beside each result are its
+list and its record (encore/runtime/digests.py), since Snakemake's own notes in .snakemake may be lost, or
+left behind on another machine.
 
 If a file differs from the list, the job is done again. A user who has changed a result and wants to keep it
-deletes the list: a result without a list, such as one from before there were lists, is taken as it is.
+deletes the list: a result without a list, such as one from before there were lists, is accepted as it is.
 
-The lineage of a result has what its recipe says and not the code: a reworded comment would train everything
-anew. So a change of the code or of a library is only reported (`differences`), and the reader decides.
+The lineage of a result depends on its recipe and not on the code, because otherwise a reworded comment would
+train everything anew. So a change of the code or of a library is only reported (`differences`), and the
+reader decides.
 """
 
 import json
@@ -49,12 +50,12 @@ def of_node(graph: Graph, node: Node, digest: Digest = digests.of_file) -> str |
 
 
 def of_result(result: Path, made_from: str, digest: Digest = digests.of_file) -> str | None:
-    """Return why a result is not as a job left it that made it from `made_from`; None if it is."""
+    """Return why a result is not what a job made from `made_from`; None if it is."""
     return unlike(result, made_from) or changed(result, digest)
 
 
 def unlike(result: Path, made_from: str) -> str | None:
-    """Return why a result is not known to be made from this; None if its record says so."""
+    """Return why a result is not known to be made from `made_from`; None if its record says so."""
     record = digests.record(result)
     if not record.exists():
         return "there is no record of what it was made from"
@@ -63,7 +64,7 @@ def unlike(result: Path, made_from: str) -> str | None:
 
 
 def changed(result: Path, digest: Digest = digests.of_file) -> str | None:
-    """Return the file of a result that is not as its job left it; None if all are, or without a list."""
+    """Return a file of a result that its job left otherwise; None if all are unchanged, or without a list."""
     try:
         listed = digests.listed(result) or {}
     except ValueError:
@@ -78,9 +79,9 @@ def changed(result: Path, digest: Digest = digests.of_file) -> str | None:
 
 
 def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None:
-    """Return why metrics.json no longer stands for a good product of its stage; None if it does.
+    """Return why metrics.json no longer vouches for its stage's product; None if it still does.
 
-    A missing input is no reason: results may outlive what they were made from.
+    A missing input is no reason: results may outlive the results they were made from.
     """
     try:
         data = sentinel.read_sentinel(metrics_json)
@@ -97,7 +98,7 @@ def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None
 
 
 def of_products(data: Mapping[str, Any], root: Path = Path(), digest: Digest = digests.of_file) -> str | None:
-    """Return the model of a stage that is missing or has changed under `root`; None if all are as recorded.
+    """Return a model of a stage that is missing or has changed under `root`; None if all are as recorded.
 
     `data` is the content of the stage's metrics.json.
     """
@@ -112,9 +113,9 @@ def of_products(data: Mapping[str, Any], root: Path = Path(), digest: Digest = d
 
 
 def of_evaluation(graph: Graph, node: Node) -> str | None:
-    """Return the model of an evaluation whose digest has changed since it was measured.
+    """Return a model of an evaluation whose digest has changed since the evaluation.
 
-    The result is None if there is none.
+    The result is None if no digest has changed.
     """
     sources = graph.inputs(node)
     if not sources:
@@ -149,7 +150,7 @@ def is_of(metrics_json: Path, work: Mapping[str, Any]) -> bool:
 
 
 def judged(graph: Graph, recipe: str, nodes: Iterable[Node], *rest: Any) -> str:
-    """Return the hash of what a page or a look is judged from: recipe, lineages of these nodes, the rest."""
+    """Return a hash of all that a page or a look is judged from: recipe, lineages of these nodes, settings."""
     content = [graph.recipes[recipe].layers.content, [graph.lineage(node) for node in nodes], *rest]
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -171,7 +172,7 @@ class Memory:
 
     @classmethod
     def load(cls) -> Self:
-        """Return what was known when the workflow last started; nothing if the notes are lost or damaged."""
+        """Return the digests known when the workflow last started; none if the notes are lost or damaged."""
         try:
             known = json.loads(CHECKED.read_text(encoding="utf-8"))["files"]
             whole = {name: entry for name, entry in known.items() if len(entry) == 5}
@@ -203,7 +204,10 @@ class Memory:
 def differences(
     stages: Iterable[Path], installed: Mapping[str, str] | None = None, root: Path = ROOT
 ) -> list[str]:
-    """Return a line for each way in which finished stages, by their metrics.json, were made otherwise."""
+    """Return a line for each difference in code or libraries between finished stages and now.
+
+    `stages` are the metrics.json of the stages.
+    """
     made = [provenance for path in stages if path.exists() and (provenance := _provenance(path))]
     return [*_of_libraries(made, installed or versions()), *_of_code(made, root)]
 
@@ -239,7 +243,7 @@ def _of_code(made: Sequence[Mapping[str, Any]], root: Path) -> list[str]:
 
 
 def _changed_code(commit: str, root: Path) -> list[str]:
-    """Return the files of TRAINS that differ from a commit; none outside a checkout that has the commit."""
+    """Return the files of TRAINS that differ from a commit; no files outside a checkout with this commit."""
     command = ["git", "diff", "--name-only", commit, "--", *(f"encore/{folder}/*.py" for folder in TRAINS)]
     try:
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=30, check=True)

@@ -34,7 +34,7 @@ def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bo
     """Return the numbers of the `prompts` prompts of round `number`, counted from 0 over the whole run.
 
     They are in the order of `EpochOrder`: a permutation in each epoch, without the last prompts if they do
-    not fill a round. So the first round has the prompts of a run without dynamic sampling.
+    not fill a round. The first round therefore has the same prompts as a run without dynamic sampling.
     """
     epoch, place = divmod(number, available // prompts)
     generator = torch.Generator().manual_seed(seed + EPOCH_STRIDE * epoch)
@@ -43,7 +43,7 @@ def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bo
 
 
 class MixedGroups(Rollouts):
-    """Rollouts of mixed groups, whose prompts come from a cursor of their own and not from the dataloader."""
+    """Rollouts of mixed groups. Their prompts come from their own cursor, not from the dataloader."""
 
     rounds_drawn = 0  # the cursor: nothing else decides which prompts come next
 
@@ -129,5 +129,5 @@ class MixedGroups(Rollouts):
 
 
 def _groups(batch: Minibatch, groups: list[int], size: int) -> Minibatch:
-    """Return the completions of these groups, of `size` each, in this order."""
+    """Return the completions of the chosen groups in this order; a group has `size` completions."""
     return minibatch.rows(batch, [group * size + place for group in groups for place in range(size)])

@@ -25,7 +25,7 @@ from encore.runtime import health
 
 @dataclass(frozen=True)
 class Ptx:
-    """Documents made by `packing.document`, and how they enter an update."""
+    """Documents made by `packing.document`, with the settings by which they enter an update."""
 
     documents: Sequence[dict[str, list[int]]]
     coefficient: float
@@ -77,10 +77,10 @@ def indices(number: int, size: int, count: int, seed: int) -> list[int]:
 
 
 def read_documents(said: ppo.Ptx, tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
-    """Return the documents that a stage's key `ptx` names, for one of `parts` that share its `batch_size`.
+    """Return the documents that a stage's key `ptx` names, in batches for one of `parts` processes.
 
-    Raises UserError if the batch does not divide among the parts, if the tokenizer does not know a text, or
-    if a Hub dataset is not as described.
+    The processes share the `batch_size`. Raises UserError if it does not divide among them, if the tokenizer
+    does not know a text, or if a Hub dataset is not as described.
     """
     size, rest = divmod(said.batch_size, parts)
     if rest:

@@ -115,7 +115,7 @@ class RatioStatistics:
 
 
 def _histogram(logs: torch.Tensor) -> torch.Tensor:
-    """Return how many of `logs` lie in each bin between EDGES; the outermost bins also take all beyond."""
+    """Return how many of `logs` lie in each bin between EDGES; the outermost bins also count all beyond."""
     inner = torch.tensor(EDGES[1:-1], dtype=logs.dtype, device=logs.device)
     return torch.bincount(torch.bucketize(logs, inner, right=True), minlength=len(EDGES) - 1)
 

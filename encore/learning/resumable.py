@@ -1,8 +1,8 @@
-"""Exact resume: a run killed at any moment and started again ends with the same bits as a run never killed.
+"""Exact resume: a run that is killed at any moment ends with the same bits as an unbroken run.
 
 transformers' Trainer saves weights, optimizer, scheduler and random states. Exactness also needs (a)
-checkpoints that exist undamaged and completely, or not at all, (b) the loss summed since the last log line,
-(c) a data order that depends on the epoch only, and (d) what the parts of a trainer hold in memory. Each part
+checkpoints that are either complete and undamaged or do not exist, (b) the loss summed since the last log
+line, (c) a data order that depends on the epoch only, and (d) the state of each part of a trainer. Each part
 has the methods `state` and `restore`. A checkpoint has the states of all parts, in a file for each process.
 """
 
@@ -53,7 +53,7 @@ def discard_damaged(folder: Path, say: Callable[[str], None]) -> None:
 
 
 def discard(checkpoint: Path) -> None:
-    """Remove a checkpoint, its STATE first, so that the remains of a kill never look complete."""
+    """Remove a checkpoint, its file STATE first, so that after a kill its remains do not look complete."""
     (checkpoint / STATE).unlink(missing_ok=True)
     shutil.rmtree(checkpoint, ignore_errors=True)
 
@@ -64,7 +64,7 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 
 def check_processes(checkpoint: Path) -> None:
-    """Raise UserError unless `checkpoint` was saved by as many processes as there are now, sharded or not.
+    """Raise UserError unless `checkpoint` was saved by the present number of processes, sharded or not.
 
     Each process has its own part of a rollout, its own random state, and its own piece of sharded weights.
     """
@@ -102,7 +102,7 @@ class Part(Protocol):
     """A part of a trainer whose state is in each checkpoint."""
 
     def state(self) -> Any:
-        """Return a `State`, or a value that a `State` may contain: it is loaded with `weights_only=True`."""
+        """Return a `State`, or a value that a `State` may contain; it is loaded with `weights_only=True`."""
 
     def restore(self, state: Any) -> None:
         """Restore what `state` returned."""
@@ -117,7 +117,7 @@ class Clock:
     resumed: int = 0  # times the run was continued from a checkpoint
 
     def spent_s(self) -> float:
-        """Return the seconds so far."""
+        """Return the training seconds so far."""
         return self.earlier_s + (time.perf_counter() - self.began)
 
     def state(self) -> tuple[float, int]:
@@ -226,7 +226,7 @@ class OrderOfEpoch(TrainerCallback):
 
 
 def _write_checkpoint(trainer: Resumable, model: Any, trial: Any, folder: Path) -> None:
-    """Write a checkpoint and the states of the parts under `folder`/PARTIAL, then move it to its place."""
+    """Write a checkpoint with the states of the parts under `folder`/PARTIAL, then move it into `folder`."""
     args, name = trainer.args, f"checkpoint-{trainer.state.global_step}"
     partial = folder / PARTIAL / name
     if args.should_save:

@@ -107,7 +107,7 @@ class Scores(Counted, RewardTrainer, ABC):
 
     @abstractmethod
     def scores(self, model: Any, batch: Batch) -> torch.Tensor:
-        """Return the scores r, computed in pieces of rows of like length, so that there is little padding."""
+        """Return the scores r, computed in pieces of rows of similar length, which need little padding."""
 
     @abstractmethod
     def loss(self, scores: torch.Tensor, batch: Batch) -> torch.Tensor:
@@ -115,7 +115,7 @@ class Scores(Counted, RewardTrainer, ABC):
 
     @abstractmethod
     def measure(self, mode: str, scores: torch.Tensor, batch: Batch) -> None:
-        """Log TRL's metrics of a micro-batch; `mode`: train or eval."""
+        """Log TRL's metrics of a micro-batch; `mode` is train or eval."""
 
     def __init__(self, model: Any, forward: Callable, collate: Callable, *, args: Any, **options: Any):
         """Make a trainer. `forward` is the model's scoring.

@@ -65,7 +65,7 @@ class TrlSampler:
         return self.trainer._generate_single_turn(contexts, None, {}, alike)
 
     def ask(self, cap: int, also: list[int]) -> None:
-        """Let completions from here on have at most `cap` tokens, and end with one of `also` too."""
+        """Limit completions to `cap` tokens from now on, and also end them at the tokens of `also`."""
         trainer, ends = self.trainer, [*self.ends, *also]
         trainer.max_completion_length, trainer.eos_token_ids = cap, ends
         if trainer.use_vllm:
@@ -110,7 +110,7 @@ class Sampler:
 
 
 class ToolSampler(Sampler):
-    """A sampler of completions in turns: the policy may call a tool, whose results become part of them.
+    """A sampler of completions in turns: the policy may call a tool, whose results are inserted.
 
     The loss, ratios, KL, entropies, lengths and rewards see the policy's own tokens alone, unless
     `learn_results`.

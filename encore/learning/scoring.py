@@ -62,13 +62,13 @@ class Scorer:
     def ended(self, sampled: Sampled) -> Tensor:
         """Return whether the policy has ended each completion, (completions,) of bool.
 
-        TRL also takes a padding token at the cap for an end, though a policy may sample it.
+        TRL also counts a padding token at the cap as an end, although a policy may sample this token.
         """
         flags = [tokens[-1] in self.ends for tokens in sampled.said]
         return torch.tensor(flags, device=self.trainer.accelerator.device)
 
     def score(self, rows: list[Row], sampled: Sampled, ended: Tensor) -> Scores:
-        """Score the policy's own text of the completions of `rows`, without a tool's results.
+        """Score the completions of `rows` by the policy's own text, without a tool's results.
 
         Raises UserError if a reward that must be a finite number is not.
         """
@@ -98,7 +98,7 @@ class Scorer:
         )
 
     def rewards(self, rows: list[Row], texts: list[str], ids: list[list[int]]) -> Tensor:
-        """Return the rewards of this process's completions, (completions, functions); NaN for None."""
+        """Return the rewards of this process's completions, (completions, functions); None becomes NaN."""
         trainer, columns = self.trainer, [name for name in rows[0] if name != "prompt"]
         options: Row = {name: [row[name] for row in rows] for name in columns}
         options |= {"trainer_state": trainer.state, "log_metric": self.log}
@@ -155,7 +155,7 @@ class Scorer:
         return cast(list[Record], lines)
 
     def require_judged(self, rewards: Tensor, rows: list[Row]) -> None:
-        """Stop if a learned reward is NaN, which for other rewards means that there is no reward.
+        """Stop if a learned reward is NaN. For other rewards NaN means that there is no reward.
 
         `rewards`: (completions, functions), of this process's `rows`.
         """
@@ -169,7 +169,7 @@ class Scorer:
 
 
 def every_completion(trainer: Any, names: Sequence[str], weights: Tensor, rewards: Tensor) -> None:
-    """Stop unless every completion has a finite reward. `rewards`: (completions, functions)."""
+    """Stop unless every completion has finite rewards. `rewards`: (completions, functions)."""
     for name, column in zip(names, rewards.T, strict=True):
         if torch.isinf(column).any():
             stop_unless_finite(f"reward {name}", math.inf, trainer)

@@ -22,7 +22,7 @@ PROMPT, PADDING = 0, -1  # the other parts of a row, beside completions, which a
 
 @dataclass(frozen=True)
 class Groups:
-    """B completions in rows of width W, a row for each distinct prompt."""
+    """B completions in rows of width W; each distinct prompt has one row."""
 
     ids: Tensor  # (groups, W)
     places: Tensor  # (groups, W) the position of each token in its own text
@@ -37,9 +37,9 @@ class Groups:
         return (self.parts != PADDING).sum(dim=1)
 
     def mask(self, rows: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-        """Return what is added to the attention scores of some rows, (rows, 1, width, width).
+        """Return the mask that is added to the attention scores of some rows, (rows, 1, width, width).
 
-        A token sees what stands before it in the prompt and in its own completion.
+        A token sees the earlier tokens of the prompt and of its own completion.
         """
         parts = self.parts[rows, :width]
         same = parts[:, None, :] == parts[:, :, None]  # (rows, of the token, of what it may see)
@@ -50,7 +50,7 @@ class Groups:
         )[:, None]
 
     def labels(self, rows: Tensor, width: int) -> Tensor:
-        """Return the tokens of the completions, (rows, width), and IGNORED elsewhere."""
+        """Return the tokens of the completions, (rows, width), with IGNORED at all other positions."""
         parts = self.parts[rows, :width]
         begins = torch.ones_like(parts, dtype=torch.bool)
         begins[:, 1:] = parts[:, 1:] != parts[:, :-1]  # the copy of the prompt's last token
@@ -97,8 +97,8 @@ def logps(
 ) -> tuple[Tensor, Tensor | None]:
     """Return log-probabilities and entropies of completions, each (B, T) in nats, 0 at padding.
 
-    At most `rows` completions run at a time, but always all completions of a prompt; with None all run at
-    once. Raises UserError if the model's attention takes no mask of pairs of tokens.
+    At most `rows` completions run at a time, but all completions of a prompt run together. If `rows` is None,
+    all run at once. Raises UserError if the model's attention takes no mask of pairs of tokens.
     """
     kind = model.config._attn_implementation
     if kind not in MASKS:

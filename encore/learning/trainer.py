@@ -58,7 +58,7 @@ Objective = Callable[[Batch, Any], Terms]
 
 @dataclass(frozen=True)
 class Method:
-    """The options of a stage's learning method, beside the arguments of TRL."""
+    """The options of a stage's learning method that TRL's arguments do not have."""
 
     rollouts: Options = field(default_factory=Options)
     lean: bool = False  # whether our decoder samples
@@ -160,7 +160,7 @@ class RolloutTrainer(Resumable, GRPOTrainer):
         return loss
 
     def loss_batch(self, minibatch: Minibatch, logp: Tensor, entropy: Tensor) -> Batch:
-        """Return the tensors of the loss. `logp`, `entropy`: of the present policy, (B, T)."""
+        """Return the tensors of the loss; `logp` and `entropy`, (B, T), belong to the present policy."""
         mask, advantages, bonus = minibatch.loss_mask, minibatch.advantages, self.parts.measures.entropy_bonus
         old = logp.detach() if minibatch.old is None else minibatch.old
         step_tokens, learning = self.parts.rollouts.step_tokens(), self.args.top_entropy_quantile

@@ -1,4 +1,4 @@
-"""The one loader of saved models, tokenizers and configurations from a folder.
+"""The loader of saved models, tokenizers and configurations from a folder. No other module loads them.
 
 Only safetensors are read. Python code in the folder is never run, and transformers does not ask for
 permission to run it.
@@ -18,8 +18,8 @@ ASKS = "trust_remote_code"  # occurs in transformers' message about a folder who
 def model(kind: Any, folder: str | Path, failing: str, **options: Any) -> Any:
     """Return the model in `folder`, of `kind`, a class such as transformers' AutoModelForCausalLM.
 
-    `options` are the options of `from_pretrained`. Raises UserError, whose message begins with `failing`, if
-    there is no such model or if loading it would run the folder's own code.
+    `options` are the options of `from_pretrained`. Raises UserError, with a message that begins with
+    `failing`, if there is no such model or if loading it would run the folder's own code.
     """
     return _load(kind, folder, failing, **options, use_safetensors=True)
 
@@ -30,7 +30,7 @@ def tokenizer(folder: str | Path, failing: str) -> Any:
 
 
 def configuration(place: str | Path, failing: str) -> Any:
-    """Return a model's configuration: `place` is its folder or config.json. Raises UserError as `model`."""
+    """Return a model's configuration; `place` is its folder or config.json. Raises as `model` does."""
     return _load(AutoConfig, place, failing, local_files_only=True)
 
 

@@ -78,7 +78,7 @@ class RewardModel:
     def score_text(
         self, prompts: Sequence[str], completions: Sequence[str], truncated: bool | Sequence[bool] = False
     ) -> torch.Tensor:
-        """Return the `score` of texts; `truncated` says which were cut before their end of sequence."""
+        """Return the `score` of texts; `truncated` says which texts were cut before their end of sequence."""
         cuts = [truncated] * len(completions) if isinstance(truncated, bool) else truncated
         return self.score(prompts, reply_ids(completions, cuts, self.tokenizer))
 
@@ -154,7 +154,7 @@ def at_last_token(model: Any, input_ids: torch.Tensor, last: torch.Tensor) -> to
 
 
 def at_every_token(model: Any, input_ids: torch.Tensor) -> torch.Tensor:
-    """Return scores (rows, time) of `input_ids` (rows, time), right-padded; at padding ignore them."""
+    """Return scores (rows, time) of `input_ids` (rows, time), right-padded; ignore scores at padding."""
     backbone, head = parts(model)
     return read_out(head, backbone(input_ids=input_ids, use_cache=False).last_hidden_state)
 
@@ -196,7 +196,7 @@ def _raw_scores_at(
 def _in_pieces(
     model: Any, score: Callable[..., torch.Tensor], sequences: Sequence[Sequence[int]]
 ) -> list[tuple[list[int], torch.Tensor]]:
-    """Return pairs of row numbers and of `score(input_ids, last)` for these rows, which have like lengths."""
+    """Yield row numbers with the `score(input_ids, last)` of these rows, in pieces of similar length."""
     device, was_training = next(model.parameters()).device, model.training
     sharded = is_sharded(model)
     quiet: Any = torch.no_grad() if sharded else torch.inference_mode()
@@ -228,7 +228,7 @@ def load(metrics_json: Path) -> RewardModel:
 def _open_folder(folder: Path, otherwise: str = "not a reward model") -> RewardModel:
     """Return the reward model in `folder`.
 
-    Raises UserError, which starts with `otherwise`, if it is not one.
+    Raises UserError, with a message that starts with `otherwise`, if the folder has no reward model.
     """
     try:
         facts = json.loads((folder / FILE).read_text(encoding="utf-8"))
@@ -275,7 +275,7 @@ def begin(folder: Path) -> Path:
 
 
 def add(partial: Path, number: int, member: Any) -> None:
-    """Write a member. All processes of a stage must call `add`: they gather what is sharded, one writes."""
+    """Write a member. All processes of a stage must call `add`: they gather sharded weights."""
     member, weights = lora.product(member)
     if not gpus.first():
         return

@@ -39,7 +39,10 @@ def objective(name: str) -> Callable[[Batch, GrpoArgs], Terms]:
 
 
 def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
-    """Call an objective on random numbers; `args` say which terms. Raises UserError as `objective` does."""
+    """Call an objective on random numbers, with the terms that `args` ask for.
+
+    Raises UserError as `objective` does.
+    """
     generator = torch.Generator().manual_seed(0)
 
     def nats() -> Tensor:
@@ -62,7 +65,7 @@ def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
 
 
 def _measured(name: str, loss: Any, batch: Batch) -> Terms:
-    """Return the terms of `loss`; add ratio and KL to a bare loss, to see a policy run away."""
+    """Return the terms of `loss`. A bare loss gets ratio and KL, which show a policy that runs away."""
     if not isinstance(loss, Tensor):
         raise UserError(f"{name}: expected a tensor of one number, or Terms, got {type(loss).__name__}")
     with torch.no_grad():

@@ -14,7 +14,7 @@ from torch import Tensor
 def correction(
     old: Tensor, sampled: Tensor, mask: Tensor, mode: str, low: float | None, high: float | None
 ) -> Tensor:
-    """Return w: (batch, time) in a mode `token_…`, (batch, 1) for whole completions in `sequence_…`.
+    """Return w: (batch, time) in a mode `token_…`, and (batch, 1), one for each completion, in `sequence_…`.
 
     `old`, `sampled`: log-probabilities, (batch, time); where `sampled` is NaN, w is 1. A w outside of `low`
     and `high` is set to the bound by `…_truncate`, and to 0 by `…_mask`.

@@ -74,7 +74,7 @@ REFUSED |= dict.fromkeys(SHARDING, "set by the stage itself; write resources: {s
 
 
 def _one_of(enumeration: str) -> AfterValidator:
-    """Return a validator of the values of an enumeration of transformers, read from its source."""
+    """Return a validator of the values of an enumeration of transformers, which is read from its source."""
 
     def member(text: str) -> str:
         if text not in (valid := trl_fields.enumeration(enumeration)):
@@ -91,7 +91,7 @@ SaveInterval = Annotated[str, _one_of("transformers.trainer_utils.SaveStrategy")
 
 
 def check_refused(args: Mapping[str, Any], path: str) -> None:
-    """Raise UserError at a field of a stage's `args` or `model_init_kwargs` that no recipe may have."""
+    """Raise UserError if a stage's `args` or `model_init_kwargs` have a field that no recipe may set."""
     options = args.get("model_init_kwargs")
     of_models = options if isinstance(options, Mapping) else {}
     told = [f"{path}.{name}: {REFUSED[name]}" for name in args if name in REFUSED]
@@ -105,7 +105,7 @@ def check_refused(args: Mapping[str, Any], path: str) -> None:
 
 
 class Args(Model):
-    """`args` of a stage. A field may be null where its class takes None."""
+    """The `args` of a stage. A field may be null if its class takes None."""
 
     takes_null = True
 
@@ -116,7 +116,7 @@ class Args(Model):
 
 
 class TrainerArgs(Args):
-    """`args` of a Trainer.
+    """The `args` of a Trainer.
 
     Fields of its class that no class below writes out are checked by name and type alone.
     """
@@ -137,7 +137,7 @@ class TrainerArgs(Args):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield the fields that no recipe may have, and the mistakes in those that are not written out."""
+        """Yield the fields that no recipe may set, and the mistakes in fields that no class writes out."""
         for name, content in value.items():
             if name in REFUSED:
                 yield mistake((name,), REFUSED[name])
@@ -151,7 +151,7 @@ class TrainerArgs(Args):
 
 
 class Loading(Model):
-    """`args.model_init_kwargs`: how transformers loads a model, and values of its configuration."""
+    """The keys of `args.model_init_kwargs`: how transformers loads a model, and configuration values."""
 
     model_config = ConfigDict(extra="allow")
     takes_null = True
@@ -163,7 +163,7 @@ class Loading(Model):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield the keys that no recipe may have, and the keys that are not an argument's name."""
+        """Yield the keys that no recipe may set, and the keys that are not an argument's name."""
         for name in value:
             if name in REFUSED_OF_MODELS:
                 yield mistake((name,), REFUSED_OF_MODELS[name])
@@ -172,7 +172,7 @@ class Loading(Model):
 
 
 class TrainingArgs(TrainerArgs):
-    """`args` of a stage `pretrain`: of transformers' Trainer. Those of TRL's trainers add to them."""
+    """The `args` of a stage `pretrain`, for transformers' Trainer. The args of TRL's trainers add to them."""
 
     config = "transformers.training_args.TrainingArguments"
 
@@ -215,7 +215,7 @@ class TrlArgs(TrainingArgs):
 
 
 class SftArgs(TrlArgs):
-    """`args` of a stage `sft`: of TRL's SFTTrainer."""
+    """The `args` of a stage `sft`, for TRL's SFTTrainer."""
 
     config = "trl.trainer.sft_config.SFTConfig"
 
@@ -228,7 +228,7 @@ class SftArgs(TrlArgs):
 
 
 class DpoArgs(TrlArgs):
-    """`args` of a stage `dpo`: of TRL's DPOTrainer."""
+    """The `args` of a stage `dpo`, for TRL's DPOTrainer."""
 
     config = "trl.trainer.dpo_config.DPOConfig"
 
@@ -246,7 +246,7 @@ class DpoArgs(TrlArgs):
 
 
 class RewardArgs(TrlArgs):
-    """`args` of a stage `reward_model`: of TRL's RewardTrainer."""
+    """The `args` of a stage `reward_model`, for TRL's RewardTrainer."""
 
     config = "trl.trainer.reward_config.RewardConfig"
 
@@ -257,7 +257,7 @@ class RewardArgs(TrlArgs):
 
 
 class DrawingArgs(Args):
-    """The arguments of drawing a stage's completions."""
+    """The arguments of a stage that draws completions."""
 
     num_generations: Batch  # completions of a problem
     temperature: Temperature
@@ -266,6 +266,6 @@ class DrawingArgs(Args):
 
 
 class RejectionSamplingArgs(DrawingArgs):
-    """`args` of a stage `rejection_sampling`."""
+    """The `args` of a stage `rejection_sampling`."""
 
     max_per_problem: Positive | None = None  # completions of a problem to keep, the first ones; None: all

@@ -30,13 +30,14 @@ LONGEST_HINT = 400  # characters: the arguments of a trainer have 150 names, too
 
 
 class Machine:
-    """A mark of a field that says what a job runs on, so that the field is not part of the lineage."""
+    """A mark of a field that describes the machine of a job, so that the field is not part of the lineage."""
 
 
 class Model(BaseModel):
-    """A part of a recipe. Of a subclass with `takes_null`, null is a value of the fields that can be None.
+    """A part of a recipe, from the keys of all its layers.
 
-    In all others null deletes what a lower layer says, so that what has no layer below it cannot have it.
+    In a layer, null deletes a key of the layers below. In a subclass with `takes_null`, null is instead a
+    value, for the fields that can be None.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -66,12 +67,12 @@ class Model(BaseModel):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield the mistakes in a mapping that the types of the fields do not show."""
+        """Yield the mistakes in a mapping that the types of the fields cannot show."""
         yield from ()
 
     @classmethod
     def _worded(cls, details: ErrorDetails) -> InitErrorDetails:
-        """Return an error of pydantic with the words that only this class knows, or unchanged."""
+        """Return an error of pydantic in the words that only this class knows; other errors unchanged."""
         kind, place, value = details["type"], details["loc"], details["input"]
         if len(place) == 1 and kind == "extra_forbidden":
             return mistake(place, unknown_key(str(place[0]), list(cls.model_fields)), value)
@@ -84,12 +85,12 @@ class Model(BaseModel):
 
 
 def mistake(place: tuple[str | int, ...], told: str, value: Any = None) -> InitErrorDetails:
-    """Return the mistake at `place` below a model, with these words."""
+    """Return a mistake at `place` below a model; `told` are its words."""
     return InitErrorDetails(type=PydanticCustomError(WORDS, told), loc=place, input=value)
 
 
 def below(place: str, mistakes: Iterator[Mistake]) -> Iterator[Mistake]:
-    """Yield the mistakes of the part at `place`, including those that a function raises as a UserError."""
+    """Yield the mistakes of the part at `place`, including mistakes that are raised as a UserError."""
     try:
         for key, told in mistakes:
             yield ".".join(filter(None, (place, key))), told
@@ -106,7 +107,7 @@ def unknown_key(key: str, valid: list[str]) -> str:
 
 
 def refuse(told: str) -> NoReturn:
-    """Raise the mistake of a value, from within a validator of its type."""
+    """Raise the mistake in a value, from within a validator of its type."""
     raise PydanticCustomError(WORDS, told)
 
 

@@ -40,7 +40,7 @@ Relation = Literal[">=", "<=", "within"]
 
 
 class Side(NamedTuple):
-    """One side of a comparison: a place and the metric that is read there."""
+    """A side of a comparison: a place, and the metric that is read at this place."""
 
     place: str
     metric: str
@@ -56,7 +56,7 @@ class Comparison(Model):
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """The side of `of`, and the side of `against` if there is one."""
+        """The side of `of`, and the side of `against` if the comparison has one."""
         of = Side(self.of, self.metric)
         return (of, Side(self.against, self.against_metric or self.metric)) if self.against else (of,)
 
@@ -85,13 +85,13 @@ class Test(Comparison):
 
     @property
     def matters(self) -> float:
-        """The least |difference| that would matter."""
+        """The least |difference| that would matter in practice."""
         return self.margin if self.smallest_effect is None else self.smallest_effect
 
     def mistakes(self) -> Iterator[Mistake]:
         """Yield a mistake unless there is exactly one smallest effect that would matter.
 
-        It is the claim's own, or a margin above 0.
+        It is either set by the claim, or a margin above 0.
         """
         if self.against_metric is not None and self.against is None:
             yield "against_metric", "it goes with against, which is missing"
@@ -104,7 +104,7 @@ class Test(Comparison):
 
 @dataclass(frozen=True)
 class Need:
-    """A condition on a gate, in its unit; the bound of `within` is a share of the target: 0.2 for 20%."""
+    """A condition on a gate, in its unit. The bound of `within` is a share of the target (0.2 for 20%)."""
 
     gate: str
     relation: Relation
@@ -116,7 +116,7 @@ class Need:
 
     @classmethod
     def parse(cls, text: str) -> "Need":
-        """Return the need in a text such as `clip_cuts >= 0.02`. Raises UserError, one line."""
+        """Return the need in a text such as `clip_cuts >= 0.02`. Raises UserError, in one line."""
         parts = text.split()
         if len(parts) != 3:
             raise UserError(f'expected {FORMS}, got "{text}"')
@@ -134,7 +134,7 @@ class Need:
 
 
 def _needs(value: Any) -> tuple[Need, ...]:
-    """Return the needs of a claim: a text, or a list of texts."""
+    """Return the needs of a claim, which the recipe writes as a text or a list of texts."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list):
         refuse(f"expected text or a list, got {shown(value)}")
@@ -174,7 +174,7 @@ def with_ids(parts: dict[str, N]) -> dict[str, N]:
 
 
 class Scaled(Model):
-    """A part of a recipe that may belong to some scales alone."""
+    """A part of a recipe that may belong to some of the scales only."""
 
     scales: Some[str] | None = None  # default: the scales of its file
 
@@ -222,7 +222,7 @@ class Claim(Named, Scaled):
 
 
 class Gate(Comparison, Named):
-    """A quantity, measured on the base arm of a comparison, that claims need."""
+    """A quantity that claims need, measured on the base arm of a comparison."""
 
     target: float | None = None  # of `within`
     about: Line | None = None
@@ -240,7 +240,7 @@ class Gate(Comparison, Named):
 
 
 class Dial(Model):
-    """A choice that was made by looking at results, with its seeds, none of which is judged."""
+    """A choice that was made by looking at results, with the seeds looked at, none of which is judged."""
 
     what: Line
     seeds: Some[Seed]  # from 1000 on, three or more
@@ -250,7 +250,7 @@ class Dial(Model):
     outcome: Line
 
     def unequal(self) -> Iterator[Mistake]:
-        """Yield the methods that had fewer or more trials than the first."""
+        """Yield the methods with fewer or more trials than the first method."""
         for method, number in (self.trials or {}).items():
             first, budget = next(iter((self.trials or {}).items()))
             if number != budget:

@@ -62,13 +62,13 @@ class Quickstart(Model):
 
 
 class ArmAtScale(Model):
-    """The layer of an arm at one scale alone, which is laid over everything else."""
+    """The layer of an arm at one scale, which is merged on top of all other layers."""
 
     stages: Overlays
 
 
 class AnyScale(Model):
-    """The layer that a scale lays over the recipe."""
+    """The layer that a scale merges on top of the recipe."""
 
     about: str = ""
     # another scale: its layers, arms, claims and published numbers, and over them what is said here
@@ -79,13 +79,13 @@ class AnyScale(Model):
 
 
 class Scale(AnyScale):
-    """A scale of a recipe's one file, or of recipe.yaml."""
+    """A scale that stands in a recipe's only file, or in recipe.yaml."""
 
     arms: dict[str, ArmAtScale | None] = {}  # null: the arm does not exist here
 
 
 class ArmOfScale(Model):
-    """A new arm of a scale's file, which has an `about`; or what the scale changes of an arm."""
+    """A new arm in a scale's file, which has an `about`; or the scale's changes of an arm."""
 
     about: str = ""
     stages: Overlays = {}
@@ -93,11 +93,11 @@ class ArmOfScale(Model):
 
 
 class Arm(ArmOfScale, Scaled):
-    """The layer that an arm lays over a scale."""
+    """The layer that an arm merges on top of a scale."""
 
 
 class LeaveOneOut(Model):
-    """Arms that each lack one part of `full`; a figure of the report."""
+    """Arms that each lack one part of the arm `full`; the report draws them as a figure."""
 
     full: str
     without: Names
@@ -111,7 +111,7 @@ class Step(Model):
 
 
 class Deviation(Model):
-    """A difference between the recipe and what the paper did."""
+    """A difference between the recipe and the paper's run."""
 
     what: str
     why: str
@@ -127,7 +127,7 @@ class ScaleFile(AnyScale):
 
 
 class Document(Model):
-    """A recipe, as one file would have it."""
+    """A whole recipe, as if it were written in one file."""
 
     version: Positive = Field(alias="schema")
     title: Line
@@ -247,7 +247,7 @@ class Document(Model):
 
     @property
     def asked_of_frontiers(self) -> dict[str, list[str]]:
-        """The frontiers, each with the metrics that claims and gates ask of it, each once."""
+        """The frontiers, each with the metrics that claims and gates compare on it, each metric once."""
         metrics: dict[str, dict[str, None]] = {}
         for comparison in (*(claim.test for claim in self.claims.values()), *self.gates.values()):
             for place, metric in comparison.sides:
@@ -256,13 +256,13 @@ class Document(Model):
         return {name: list(asked) for name, asked in metrics.items()}
 
     def arms_of(self, claim: Claim) -> set[str]:
-        """Return the arms on both sides of a claim and of the gates that it needs; all arms of a frontier."""
+        """Return the arms of a claim: of its sides, of its gates, and all arms of its frontiers."""
         compared: list[Comparison] = [claim.test, *(self.gates[need.gate] for need in claim.needs)]
         places = [side.place for comparison in compared for side in comparison.sides]
         return {at.partition("/")[0] for place in places for at in self.places(place)}
 
     def places(self, place: str) -> tuple[str, ...]:
-        """Return the places of a frontier, or the given place of an arm alone."""
+        """Return the places of a frontier; for the place of an arm, this place alone."""
         name = frontier(place)
         return (place,) if name is None else self.frontiers.get(name, ())
 
@@ -270,7 +270,7 @@ class Document(Model):
 def sound(content: Content) -> Document | None:
     """Return the document without the values that have mistakes, which are reported.
 
-    The result is None if nothing is left.
+    The result is None if no value is left.
     """
     rest = copy.deepcopy(dict(content))
     for _ in range(MOST_TRIES):

@@ -29,20 +29,20 @@ Score = Literal[
 
 
 class Judge(Model):
-    """The language model that says which is better, a reply or the data set's own reply."""
+    """The language model that says whether a reply or the data set's own reply is better."""
 
     model: Source
     question: str  # with {prompt}, {first} and {second}; each pair is shown in both orders
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield a mistake unless the question has one place for each text that it compares."""
+        """Yield a mistake unless the question has exactly one place for each text to compare."""
         for place in JUDGED:
             if self.question.count(place) != 1:
                 yield "question", f"expected {place} exactly once"
 
 
 def _kind(value: Any) -> str:
-    """Return the tag of an evaluation's task; a data set of replies to compare with has the key chosen."""
+    """Return the tag of an evaluation's task. A data set of replies to compare with has the key `chosen`."""
     if isinstance(value, Mapping):
         is_data_set, is_pair = bool({"hub", "file"} & value.keys()), "chosen" in value
     else:
@@ -67,9 +67,9 @@ def data_set(task: Mapping[str, Any]) -> Questions | Comparisons:
 
 
 class EvalTask(Formed):
-    """One task: `samples` completions of each item, drawn at one temperature and top-p.
+    """A task of an evaluation: `samples` completions of each item, drawn at one temperature and top-p.
 
-    A task of lm-eval that scores likelihoods draws none.
+    A task of lm-eval that scores likelihoods draws no completions.
     """
 
     task: AskedTask | None = None
@@ -113,9 +113,9 @@ class EvalTask(Formed):
 
     @property
     def data_set(self) -> dict[str, str] | None:
-        """The data set of the Hub that has the questions: its name, its subset, and its revision if pinned.
+        """The Hub's data set of the questions: its name, its subset, and its revision if pinned.
 
-        None for a world, a gym, a file, and for a task of lm-eval without a data set of the Hub.
+        It is None for a world, a gym, a file, and for a task of lm-eval without a data set of the Hub.
         """
         if self.lm_eval is not None:
             place = lm_eval_tasks.data_set(self.lm_eval)
@@ -142,13 +142,13 @@ class EvalTask(Formed):
         return task
 
     def generation(self) -> dict[str, Any]:
-        """Return lm-eval's `generation_kwargs`; top-k, which transformers may add, is switched off."""
+        """Return lm-eval's `generation_kwargs`, with top-k off, which transformers may switch on."""
         greedy = {"do_sample": False, "temperature": 0.0}
         sampled = {"do_sample": True, "temperature": self.temperature, "top_p": self.top_p, "top_k": 0}
         return {**(sampled if self.temperature else greedy), "max_gen_toks": self.max_gen_toks}
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield the mistakes of keys that do not go together."""
+        """Yield the mistakes of keys that contradict each other."""
         if (self.task is None) == (self.lm_eval is None):
             yield "", 'expected one of "task" (a world or dataset) and "lm_eval" (the name of a task)'
             return
@@ -165,7 +165,7 @@ class EvalTask(Formed):
             yield from self._sampled()
 
     def _of_lm_eval(self) -> Iterator[Mistake]:
-        """Yield the keys that a task of lm-eval sets itself."""
+        """Yield the keys that a task of lm-eval sets itself, and a recipe must not set."""
         name = f"lm-eval's {self.lm_eval} has its own"
         if self.template is not None:
             yield "template", f"{name} prompt; leave it out"
@@ -179,7 +179,7 @@ class EvalTask(Formed):
             yield "templates", f"{name} prompt; leave it out"
 
     def _of_task(self, task: AskedTask) -> Iterator[Mistake]:
-        """Yield what a task of a world or a data set lacks, and keys that only lm-eval's tasks have."""
+        """Yield keys that a task of a world or data set lacks, and keys that only lm-eval's tasks have."""
         for key in OF_LM_EVAL:
             if getattr(self, key) is not None:
                 yield key, "a key of lm-eval's own tasks, which `lm_eval` names; leave it out"
@@ -207,9 +207,9 @@ class EvalTask(Formed):
             yield "samples", f"temperature 0 gives {self.samples} equal samples; expected 1"
 
     def _judged(self, task: AskedTask) -> Iterator[Mistake]:
-        """Yield mistakes of score judge: without key judge or without replies to compare with.
+        """Yield mistakes of score `judge`: the key `judge` or the replies to compare with are missing.
 
-        The key alone is a mistake too.
+        The key `judge` without the score is a mistake too.
         """
         if ("judge" in self.score) != (self.judge is not None):
             key, hint = ("judge", "score: [judge]") if self.judge is None else ("score", "judge")
@@ -222,7 +222,7 @@ class EvalTask(Formed):
             yield "task", f"{words} and rejected"
 
     def _scored(self, task: AskedTask) -> Iterator[Mistake]:
-        """Yield scores that the task lacks, or that do not go with how it samples."""
+        """Yield scores that the task cannot have, or that contradict the way it samples."""
         world = task.make_world()
         for score in self.score:
             if score in ROLES or score == "judge":

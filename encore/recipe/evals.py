@@ -1,4 +1,4 @@
-"""The evaluations of an arm: checkpoints, the tasks that they are asked, the models that score answers."""
+"""The evaluations of an arm: its checkpoints, the tasks they are asked, and the models that score answers."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -34,7 +34,7 @@ class Evaluation(Engine):
     tasks: Annotated[dict[str, EvalTask], AfterValidator(_with_names)] = {}
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield the mistakes of each task, or that there is no task."""
+        """Yield the mistakes of each task, and a mistake if there is no task."""
         if not self.tasks:
             yield "tasks", "expected at least one task"
         for name, task in self.tasks.items():
@@ -42,13 +42,13 @@ class Evaluation(Engine):
 
 
 class OneMachine(Resources):
-    """The machine that an evaluation is run on."""
+    """The machine of an evaluation."""
 
     nodes: Annotated[int, Field(ge=1, le=1)] = 1
 
 
 class Models(Model):
-    """The models by which tasks score, other than the policy: stages, named as in `needs`."""
+    """The models other than the policy by which tasks score; they are stages, named as in `needs`."""
 
     reference: str | None = None  # the policy that score kl is measured against
     proxy: str | None = None  # the reward model of score proxy
@@ -61,7 +61,7 @@ class Models(Model):
 
 
 class Evals(Engine):
-    """The checkpoints and tasks of an arm, and how they are evaluated."""
+    """The checkpoints and tasks of an arm, and the way they are evaluated."""
 
     # each defaults to that of the stage evaluated, of several nodes to what one has
     resources: OneMachine = OneMachine()
@@ -74,7 +74,7 @@ class Evals(Engine):
 
     @property
     def ends(self) -> list[str]:
-        """The checkpoints before and after training; fewer than two if fewer are evaluated."""
+        """The checkpoints before and after training; fewer than two if they are not evaluated."""
         names = list(self.checkpoints)
         return names[:1] + names[1:][-1:]
 
@@ -85,7 +85,7 @@ class Evals(Engine):
 
     @property
     def protocols(self) -> list[Protocol]:
-        """The combinations that `sensitivity` asks for; the first has the first of each choice."""
+        """Return the combinations that `sensitivity` asks for, that of all first choices first."""
         if self.sensitivity is None:
             return []
         return self.sensitivity.protocols(self.tasks[self.sensitivity.task].temperature, self.backend)
@@ -97,7 +97,7 @@ class Evals(Engine):
         return [evaluation_name(checkpoint, backend) for checkpoint in self.ends for backend in backends]
 
     def evaluation(self, name: str, checkpoint: str, of_base: bool) -> Evaluation:
-        """Return the evaluation that a job gets; `of_base`: of a model that no stage has trained."""
+        """Return the evaluation that a job gets; `of_base`: its model was trained by no stage."""
         keys = {key: getattr(self, key) for key in Engine.model_fields if key in self.model_fields_set}
         if backend := parts(name)[1]:
             if backend != self.backend:
@@ -112,7 +112,7 @@ class Evals(Engine):
         return Evaluation(**keys | {"tasks": tasks})
 
     def _by_protocol(self) -> dict[str, EvalTask]:
-        """Return the task of `sensitivity` by each protocol; at temperature 0 one sample of a problem."""
+        """Return protocol -> the task of `sensitivity` by it; at temperature 0 the task draws one sample."""
         assert self.sensitivity is not None
         asked, task = self.sensitivity, self.tasks[self.sensitivity.task]
         task = task.changed(checkpoints=None, protocol=None, templates=None, score=None, k=[1])
@@ -151,7 +151,7 @@ class Evals(Engine):
             yield from below("sensitivity", self._of_sensitivity(self.sensitivity))
 
     def _order(self) -> Iterator[Mistake]:
-        """Yield a mistake if a stage's initial model is listed after its product: reports go by the order."""
+        """Yield a mistake if a stage's initial model stands after its product: reports keep this order."""
         places = list(self.checkpoints.items())
         for index, (name, place) in enumerate(places):
             earlier = next((other for other, at in places[:index] if place == f"{at}.policy"), None)
@@ -163,7 +163,7 @@ class Evals(Engine):
                 )
 
     def _of_recipe(self, task: EvalTask) -> Iterator[Mistake]:
-        """Yield the names in a task that do not exist."""
+        """Yield a mistake for each name in a task that does not exist."""
         protocols.check_protocol(task.protocol)
         known("checkpoints", task.checkpoints or (), list(self.checkpoints), "checkpoint")
         if task.task is not None:
@@ -190,7 +190,7 @@ class Evals(Engine):
 def read_evals(evals: Mapping[str, Any], where: str = "") -> Evals:
     """Return the evaluations of an arm at a scale, with all layers merged.
 
-    Raises UserError with all mistakes in types, lines that end with `where`; `mistakes` yields the others.
+    Raises UserError with all mistakes in types, in lines that end with `where`; `mistakes` yields the others.
     """
     try:
         return Evals.model_validate(evals)
@@ -208,7 +208,7 @@ def check_layer(layer: Mapping[str, Any], path: str) -> None:
 
 
 def job(config: Mapping[str, Any]) -> Evaluation:
-    """Return the evaluation that a job gets. Raises UserError with all mistakes, of types or of all keys."""
+    """Return the evaluation that a job gets. Raises UserError with all mistakes in types or keys."""
     config = unpinned(config)
     try:
         evaluation = Evaluation.model_validate(config)

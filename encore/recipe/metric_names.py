@@ -1,4 +1,4 @@
-"""The names that a claim or a published number may use for what it compares."""
+"""The names of metrics that a claim or a published number may compare."""
 
 import re
 from collections.abc import Iterable
@@ -83,8 +83,8 @@ FORMS = (
 def best_of(scores: Iterable[str], verified: bool) -> list[tuple[str, str, str]]:
     """Return the measures of the best of n of a task with these `scores`: (selector, value's score, name).
 
-    The value is gold if it is scored, else the share of right answers; the reward model's own score if that
-    selects.
+    The value is gold if gold is scored, otherwise the share of right answers; if the reward model selects,
+    also its own score.
     """
     known = set(scores)
     worth = "gold" if "gold" in known else "accuracy" if verified else None
@@ -96,7 +96,7 @@ def best_of(scores: Iterable[str], verified: bool) -> list[tuple[str, str, str]]
 
 
 def by_template(task: str, template: str) -> str:
-    """Return the name of a task with one of its candidate templates: no task's own name has an @."""
+    """Return the name of a task with one of its candidate templates, joined by @."""
     return f"{task}@{template}"
 
 

@@ -1,4 +1,4 @@
-"""The registration of a recipe: what its claims, gates and arms were, before a judged seed was run.
+"""The registration of a recipe: its claims, gates and arms as they were before a judged seed was run.
 
 `encore register` writes it into REGISTERED beside recipe.yaml, and its author commits it. A judged run names
 its commit. So whoever has the repository can compare what that commit registered with what was judged
@@ -30,7 +30,7 @@ HEAD = """\
 
 
 class RegisteredGate(Comparison):
-    """A gate as it was registered, with what it measured on dial seeds."""
+    """A registered gate, with the values that it measured on dial seeds."""
 
     takes_null = True
     target: float | None = None
@@ -40,7 +40,7 @@ class RegisteredGate(Comparison):
     high: float
 
     def asks_as(self, gate: Gate) -> bool:
-        """Return whether the gate measures the same, whatever the values are."""
+        """Return whether two gates measure the same, whatever their values are."""
         return all(
             getattr(self, name) == getattr(gate, name) for name in (*Comparison.model_fields, "target")
         )
@@ -70,7 +70,7 @@ class Registration(Model):
 
 
 def claim(stated: Claim) -> RegisteredClaim:
-    """Return what decides a claim of a recipe."""
+    """Return the parts of a recipe's claim that decide it."""
     test = stated.test
     return RegisteredClaim(
         metric=test.metric,
@@ -87,7 +87,7 @@ def claim(stated: Claim) -> RegisteredClaim:
 
 
 def of(graph: Graph, recipe: Recipe, scale: str, gates: Mapping[str, RegisteredGate]) -> Registration:
-    """Return the registration of the present recipe, with the values that its gates have measured."""
+    """Return the registration of the recipe as it is now, with the measured values of its gates."""
     claims = recipe.claims(scale)
     compared = {arm for stated in claims for arm in recipe.document.arms_of(stated)}
     return Registration(

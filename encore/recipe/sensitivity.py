@@ -46,14 +46,14 @@ class Protocol(NamedTuple):
 
     @property
     def task(self) -> str:
-        """The name of the task by this protocol, among the tasks of an evaluation, which has one backend."""
+        """The name of the task with this protocol, without the backend, which belongs to the evaluation."""
         return f"{self.template}+{self.wording}+t{self.temperature:g}"
 
 
 class Sensitivity(Model):
-    """Choices whose every combination is a protocol.
+    """The choices whose combinations are the protocols.
 
-    The others are compared with the first of each choice.
+    Other protocols are compared with the combination of each first choice.
     """
 
     task: str  # of tasks
@@ -69,7 +69,7 @@ class Sensitivity(Model):
         return [Protocol(*choices) for choices in product(*self._choices(temperature, backend))]
 
     def form(self, protocol: Protocol, task_form: Form) -> Form:
-        """Return the chosen template, or the task's form, with the question in the chosen wording."""
+        """Return the chosen template, or else the task's form, with the question in the chosen wording."""
         wording = self.wordings.get(protocol.wording, "{question}")
         if self.templates:
             return Form(prompt(self.templates[protocol.template], wording))
@@ -79,7 +79,7 @@ class Sensitivity(Model):
         return replace(task_form, chat=Chat(**task_form.chat.model_dump(exclude_unset=True) | {"user": user}))
 
     def mistakes(self, temperature: float, backend: Backend) -> Iterator[Mistake]:
-        """Yield texts without a place for the question, choices that occur twice, or nothing to compare."""
+        """Yield texts without a place for the question, repeated choices, or that nothing is compared."""
         for key, texts in (("templates", self.templates), ("wordings", self.wordings)):
             for name, text in texts.items():
                 yield from placed(f"{key}.{name}", text)
@@ -100,7 +100,7 @@ class Sensitivity(Model):
 
 
 def evaluation_name(checkpoint: str, backend: str) -> str:
-    """Return the name of the evaluation of a checkpoint by a backend."""
+    """Return the name of the evaluation of a checkpoint with a backend."""
     return f"{checkpoint}{MARK}{backend}"
 
 

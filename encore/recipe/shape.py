@@ -17,7 +17,7 @@ HEAD_DIMS = (32, 64, 128)  # the sizes that vLLM's attention kernels support
 
 
 class Shape(Model):
-    """The shape of a Qwen3 model; everything else is transformers' default."""
+    """The shape of a Qwen3 model. All other settings are transformers' defaults."""
 
     hidden_size: Positive
     layers: Positive
@@ -37,7 +37,7 @@ class Shape(Model):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether it is a mixture of experts."""
+        """Whether the model is a mixture of experts."""
         return any(getattr(self, key) is not None for key in EXPERTS)
 
     def mistakes(self) -> Iterator[Mistake]:

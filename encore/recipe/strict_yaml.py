@@ -27,7 +27,7 @@ Place = tuple[str | int, ...]  # keys and positions that lead to a value
 
 
 def read_yaml(path: Path) -> Any:
-    """Return the content of a file. Raises UserError, one line that begins with the path."""
+    """Return the content of a file. Raises UserError, in one line that begins with the path."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -38,7 +38,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def parse(text: str, path: str) -> Any:
-    """Return the content of a text. Raises UserError, one line that begins with `path`, the text's place."""
+    """Return the content of a text. Raises UserError, in one line that begins with `path`."""
     try:
         loader = Loader(text)
         try:

@@ -1,4 +1,4 @@
-"""The tasks of a policy, which are problems of a world or rows of a data set."""
+"""The tasks that a policy is given: problems of a world, or rows of a data set."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -36,11 +36,11 @@ class Task(Model):
         return "math"
 
     def make_world(self) -> World | None:
-        """Return the world; None for a data set. Raises UserError for a dial that the world lacks."""
+        """Return the world; None for a data set. Raises UserError for a dial that the world does not have."""
         return None
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield the mistakes of keys that do not go together."""
+        """Yield the mistakes of keys that contradict each other."""
         yield from ()
 
 
@@ -57,11 +57,11 @@ class WorldTask(Task):
         return True
 
     def make_world(self) -> World:
-        """Return the world with these dials. Raises UserError for a dial that the world lacks."""
+        """Return the world with these dials. Raises UserError for a dial that the world does not have."""
         return worlds.make(self.model_dump())
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Raise UserError at the first dial that the world lacks, or that is beyond its limits."""
+        """Raise UserError at the first dial that the world does not have, or that is beyond its limits."""
         self.make_world()
         yield from ()
 
@@ -97,13 +97,13 @@ class DataSet(Task):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield what a data set of the Hub lacks."""
+        """Yield the keys that are missing in a data set of the Hub."""
         for key in ("hub", "revision", "split"):
             if "file" not in value and key not in value:
                 yield InitErrorDetails(type="missing", loc=(key,), input=value)
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield a file that does not exist or has no known format, and keys of the Hub beside it."""
+        """Yield a file that does not exist or has no known format, and keys that only the Hub has."""
         if self.sha256 is not None:
             yield "sha256", "a job is given it; remove it"
         if self.file is None:
@@ -119,7 +119,7 @@ class DataSet(Task):
 
 
 class Questions(DataSet):
-    """Questions, with answers that a verifier reads or without."""
+    """Questions, with answers that a verifier reads, or without answers."""
 
     question: str
     answer: str | None = None
@@ -139,7 +139,7 @@ class Questions(DataSet):
 
     @property
     def is_verified(self) -> bool:
-        """Whether the data set names a verifier."""
+        """Whether the data set names a verifier, by which answers are right or wrong."""
         return self.verifier is not None
 
     @property
@@ -155,7 +155,7 @@ class Questions(DataSet):
                 yield key, "missing"
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield also a verifier that does not exist, and columns that it does not read."""
+        """Yield also a verifier that does not exist, and columns that the verifier does not read."""
         yield from super().mistakes()
         is_own = own_code.is_own(self.verifier)
         if self.verifier is not None and is_own:
@@ -184,7 +184,7 @@ class Comparisons(DataSet):
     rank: str | None = None  # 1 is the best
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield also columns that pairs or rankings lack, and columns of the other kind."""
+        """Yield also missing columns of pairs or rankings, and columns that belong to the other kind."""
         yield from super().mistakes()
         pair, ranking = ("chosen", "rejected"), ("responses", "text", "rank")
         is_pair = any(getattr(self, key) is not None for key in pair)
@@ -222,7 +222,7 @@ QuestionTask = Annotated[AWorld | AGym | Annotated[Questions, Tag("a data set")]
 
 
 def refusing(kind: str, words: str) -> BeforeValidator:
-    """Return a validator that refuses a task of this kind by these words."""
+    """Return a validator that refuses tasks of this kind, with these words."""
 
     def allowed(value: Any) -> Any:
         if _kind(value) == kind:
@@ -250,21 +250,21 @@ def own_mistakes(key: str, name: str) -> Iterator[Mistake]:
 
 
 class Asked(Formed):
-    """Questions of a task, and how they are put."""
+    """The questions of a task, and their form."""
 
     task: QuestionTask | None = None
     problems: Positive | None = None  # distinct training problems
 
     @property
     def questions(self) -> QuestionTask:
-        """The task, which is there once all layers are merged."""
+        """The task, once all layers are merged."""
         assert self.task is not None
         return self.task
 
     def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
         """Yield the mistakes within task and form.
 
-        `needs_answers`: a data set needs answers, with a verifier.
+        `needs_answers`: a data set must have answers and a verifier.
         """
         if needs_answers and isinstance(self.task, Questions):
             yield from below("task", self.task.lacking())
@@ -282,7 +282,7 @@ class Rewarded(Asked):
     rewards: dict[str, float] | None = None
 
     def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
-        """Yield also rewards that the task lacks."""
+        """Yield also rewards that the task does not have."""
         mistakes = [*super().asked_mistakes(needs_answers)]
         yield from mistakes
         if mistakes or self.task is None or self.rewards is None:

@@ -1,4 +1,4 @@
-"""The tools of a policy."""
+"""The tools that a policy may call."""
 
 from typing import Annotated, Literal
 
@@ -13,7 +13,7 @@ Around = Annotated[
 
 
 class Tool(Model):
-    """A tool that the policy may call: encore/sampling/tools.py."""
+    """A tool that the policy may call (encore/sampling/tools.py)."""
 
     name: Literal["calculator", "python"]  # python: in the sandbox
     calls: Positive  # answered in one completion; further ones are not

@@ -32,7 +32,7 @@ class Reply(NamedTuple):
 
 
 class Algebra:
-    """A comparer: `algebra(first, other, seconds)` replies for two expressions, within this CPU time.
+    """A comparer: `algebra(first, other, seconds)` compares two expressions within this CPU time.
 
     It never raises. The server starts with the first pair and ends with this process. The last REMEMBERED
     pairs are not compared again, unless a comparison was not finished and now has more time.
@@ -68,7 +68,7 @@ class Algebra:
             self.server = None
 
     def _exchange(self, request: str) -> bytes:
-        """Return the server's next line; b"" if the server has died, which is then cleared away."""
+        """Return the server's next line; b"" if the server has died, whose remains are then removed."""
         if self.server is not None and self.server.poll() is not None:
             self.close()  # the server died between two pairs
         if self.server is None:
@@ -92,7 +92,7 @@ class Algebra:
 
 
 def _serve() -> None:
-    """Run the server: start one worker after another, until one has come to the end of stdin."""
+    """Run the server: start one worker after another, until a worker has read stdin to its end."""
     # only the server needs computer algebra, which takes seconds to import
     import math_verify  # noqa: F401
 

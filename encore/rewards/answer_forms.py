@@ -84,7 +84,7 @@ PROSE = re.compile(
 
 
 class Value(NamedTuple):
-    """A number or an expression, left to computer algebra if its text differs."""
+    """A number or an expression; computer algebra compares it with a value of another text."""
 
     text: str
     unit: str = ""
@@ -169,7 +169,7 @@ def _listed(text: str) -> list[Form]:
 
 
 def _members(forms: Iterable[Form]) -> list[Form]:
-    """Return the forms, with each list replaced by its members."""
+    """Return the forms; each list is replaced by its members."""
     return [
         member
         for part in forms

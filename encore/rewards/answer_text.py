@@ -1,4 +1,4 @@
-r"""The text of a mathematical answer, reduced to what has a meaning; and whether it is an expression at all.
+r"""The text of a mathematical answer, reduced to meaningful parts; and whether the text is an expression.
 
 Computer algebra reads as much of a text as it understands and leaves the rest: of `a \approx b` the `a`, of
 `a} b` the `a`. So a text that has an unknown command, a foreign character or an open brace is not an
@@ -85,19 +85,19 @@ def normal(answer: str) -> str:
 
 
 def _fraction(character: re.Match[str]) -> str:
-    """Return `\\frac{1}{2}` for `½`."""
+    """Return `\\frac{1}{2}` for `½`, and likewise for other fraction characters."""
     above, _, below = unicodedata.normalize("NFKC", character[0]).partition("\u2044")
     return f"\\frac{{{above}}}{{{below}}}"
 
 
 def _subscript(match: re.Match[str]) -> str:
-    """Return a subscript, in braces behind a logarithm, where it would run into the number behind it."""
+    """Return a subscript, in braces after a logarithm if it would otherwise run into the number after it."""
     index = match["braced"] or match["bare"]
     return f"\\log_{{{index}}}" if match["log"] else f"_{index}"
 
 
 def shown(text: str) -> str:
-    """Return the text in the display that makes up an answer, `$…$` or its like; else the answer itself."""
+    """Return the text inside the display of the answer, such as `$…$`; otherwise the whole answer."""
     text = text.strip()
     display = DISPLAY.fullmatch(text) or DISPLAY.fullmatch(text.rstrip("."))
     return display[1].strip() if display and "$" not in display[1].replace("\\$", "") else text

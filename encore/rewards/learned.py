@@ -78,5 +78,5 @@ def of_steps(
 def log_chances(
     model: RewardModel, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
 ) -> list[list[float]]:
-    """Return log sigmoid(r) of a process reward model's score r at the `places` of each sequence of ids."""
+    """Return log sigmoid(r) of a process reward model's scores r at `places` of each sequence of ids."""
     return [logsigmoid(scores.double()).tolist() for scores in model.score_places(sequences, places)]

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Comparer:
-    """A comparer: `comparer(gold, answer)` is whether they are equal. It never raises for any two texts.
+    """A comparer: `comparer(gold, answer)` says whether they are equal. It never raises, whatever the texts.
 
     An answer whose parts cannot be compared within `limit` seconds of CPU, or within the memory of a worker,
     counts as not equal, is logged, and is counted in `unfinished`.
@@ -131,7 +131,7 @@ def _is_number(form_of_answer: Form) -> bool:
 
 
 def _same_unit(gold: str, answer: str) -> bool:
-    """Return whether the units of two answers agree: one side may leave its unit out, but not percent.
+    """Return whether the units of two answers agree. One side may leave out its unit, unless it is percent.
 
     A gold answer in percent says what was asked for: 25 is right for 25%, as in MATH's own grader.
     """

@@ -91,7 +91,7 @@ def quantity(text: str, units: Container[str]) -> Quantity | None:
 
 
 def _changes(word: str) -> bool:
-    """Return whether a word may change a number: by its meaning, or as letters that stand for numbers."""
+    """Return whether a word may change a number, by its meaning or as letters that stand for numbers."""
     plain = word.lower()
     if plain in CHANGING or plain.endswith("n't"):
         return True

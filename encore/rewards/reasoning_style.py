@@ -36,7 +36,7 @@ CHECK = re.compile(
 
 
 def parts(question: str, completion: str) -> dict[str, float]:
-    """Return each of PARTS, from 0 to 1. Linear time; never raises."""
+    """Return each of PARTS, from 0 to 1, in linear time; never raises."""
     reasoning = scratchpad(completion)
     read = reasoning[:READ]
     marks = sum(1 for _ in STEP.finditer(read))

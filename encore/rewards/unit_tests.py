@@ -55,7 +55,7 @@ class UnitTest:
 
 @dataclass(frozen=True)
 class UnitTests:
-    """The tests of a problem, () if one cannot be read.
+    """The tests of a problem; () if one of them cannot be read.
 
     `setup` has the imports, `name` names the function.
     """
@@ -66,7 +66,7 @@ class UnitTests:
 
 
 class Unreadable(Exception):
-    """An error for a test that has none of the forms above."""
+    """An error for a test that has none of the known forms."""
 
 
 # errors of reading a text that has no such form; MemoryError comes from the parser, whose stack is full
@@ -78,7 +78,7 @@ UNREADABLE = (
 
 @lru_cache(maxsize=4096)
 def read_tests(answer: str) -> UnitTests:
-    """Return the tests of a row's answer; an answer that cannot be read has none. Never raises."""
+    """Return the tests in a row's answer; () if the answer cannot be read. Never raises."""
     try:
         if len(answer) > LONGEST:
             raise Unreadable
@@ -133,7 +133,7 @@ class _Renamed(ast.NodeTransformer):
 
 
 def _called(asserts: Sequence[ast.Assert]) -> str:
-    """Return the only function that every assert calls and that is not Python's own, as in `set(f(x))`."""
+    """Return the only function that every assert calls; functions of Python, as in `set(f(x))`, do not count."""
     called = [{_function(node) for node in ast.walk(test)} - {""} for test in asserts]
     common = set.intersection(*called) - {*dir(builtins), "isclose", "fabs"} if called else set()
     if len(common) != 1:
@@ -172,14 +172,14 @@ def _of_assert(statement: ast.Assert, name: str) -> UnitTest:
 def _function(node: ast.AST) -> str:
     """Return the name of the function that a node calls, `isclose` for `math.isclose(…)`.
 
-    The result is "" if it calls none.
+    The result is "" if the node calls no function.
     """
     function = node.func if isinstance(node, ast.Call) else None
     return getattr(function, "id", getattr(function, "attr", ""))
 
 
 def _sides(left: ast.expr, right: ast.expr, name: str) -> tuple[str, str]:
-    """Return (call, expected): the side that names the function, and the other side, which must not."""
+    """Return (call, expected): the side that names the function, and the other side, which must not name it."""
     named = [any(getattr(node, "id", "") == name for node in ast.walk(side)) for side in (left, right)]
     if named[0] == named[1]:
         raise Unreadable
@@ -198,9 +198,9 @@ def program(question: str, completion: str, name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _expected(tests: UnitTests) -> tuple[Any, ...]:
-    """Return the values (tests,) that are expected.
+    """Return the expected values (tests,).
 
-    They are worked out in the sandbox, because the tests are trusted no more than programs.
+    They are computed in the sandbox, because tests are trusted no more than programs.
     """
     if not tests.tests:
         return ()
@@ -209,12 +209,12 @@ def _expected(tests: UnitTests) -> tuple[Any, ...]:
 
 
 def verdicts(problems: Sequence[Problem], completions: Sequence[str]) -> list[Verdicts]:
-    """Return verdicts (completions,), ([], []) if there are no tests. Raises UserError without a sandbox."""
+    """Return verdicts (completions,); ([], []) if there are no tests. Raises UserError without a sandbox."""
     return rollout(problems, completions)[0]
 
 
 def rollout(problems: Sequence[Problem], completions: Sequence[str]) -> tuple[list[Verdicts], int]:
-    """Return the `verdicts` (completions,), and how many programs were ended because their time was up.
+    """Return the `verdicts` (completions,), and how many programs ran out of time.
 
     All programs together have one budget of time, see `Pool.run`.
     """
@@ -246,7 +246,7 @@ def _verdicts(question: str, tests: UnitTests, values: Sequence[Any]) -> Verdict
 
 
 def _tolerance(test: UnitTest, wanted: Any) -> float:
-    """Return how far a value may be from `wanted`; an integer too large for a float has no relative share."""
+    """Return how far a value may be from `wanted`. Too large an integer for a float has no relative share."""
     try:
         return max(test.absolute, test.relative * abs(float(wanted)) if test.relative else 0.0)
     except (TypeError, ValueError, OverflowError):

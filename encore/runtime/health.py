@@ -1,6 +1,6 @@
-"""Checks before, during and after a stage's work. An error stops the stage; a warning goes into metrics.json.
+"""Checks before, during and after a stage's work. An error stops the stage; warnings go into metrics.json.
 
-What was not measured is not checked.
+A quantity that was not measured is not checked.
 """
 
 import re
@@ -31,7 +31,7 @@ RATIO_AT_START = 1e-4
 
 
 class GapLimits(NamedTuple):
-    """Limits of the mean difference between a sampler's log-probabilities and the trainer's, nats a token."""
+    """The limits of the mean difference between a sampler's log-probabilities and the trainer's, nats per token."""
 
     warns: float
     stops: float  # above this the sampler is no longer the policy that learns
@@ -52,7 +52,7 @@ FLAT = "last_fifth/frac_reward_zero_std/"  # + a domain, for stages with several
 
 
 class Check(TypedDict):
-    """A check, as metrics.json has it."""
+    """A check, in the form of metrics.json."""
 
     check: str  # name of the check
     ok: bool
@@ -87,7 +87,7 @@ def stop_at_errors(checks: Sequence[Check]) -> list[Check]:
 
 
 def unjudged(task: str, failures: Sequence[str], completions: int) -> Check:
-    """Return the check that a user's verifier failed over none of `completions`: failures count as wrong."""
+    """Return a check of how many of `completions` a user's verifier could not judge; they count as wrong."""
     message = f"{task}: {len(failures)} of {completions} completions count as wrong: {failures[0]}"
     severity: Severity = "error" if len(failures) == completions else "warning"
     return make_check("verifier_fails", False, len(failures) / completions, 0.0, message, severity)
@@ -97,7 +97,7 @@ def unjudged(task: str, failures: Sequence[str], completions: int) -> Check:
 
 
 def enough(available: int, needed: int, what: str) -> Check:
-    """Check that there is data for one batch: training leaves out an incomplete last batch of an epoch."""
+    """Check that there is data for one batch. Training leaves out an incomplete last batch of an epoch."""
     message = f"one step takes {needed} {what}, there are {available}"
     return make_check("enough_data", available >= needed, available, needed, message, "error")
 
@@ -111,7 +111,7 @@ def enough_prompts(available: int, needed: int) -> Check:
 def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
     """Check that the tokenizer knows every token of `texts`.
 
-    A policy may itself have written the unknown token.
+    An unknown token may have been written by a policy.
     """
     unknown, written = tokenizer.unk_token_id, tokenizer.unk_token
     bad = []
@@ -127,7 +127,7 @@ def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
 
 
 def context(longest: int, cap: int, limit: int | None) -> Check:
-    """Check that prompt and completion, or a document (`cap` 0), fit into the model's context."""
+    """Check that prompt and completion fit into the model's context; a document has `cap` 0."""
     what = "the longest document needs"
     if cap:
         what = f"the longest prompt ({longest} tokens) and a completion of {cap} need"
@@ -138,7 +138,7 @@ def context(longest: int, cap: int, limit: int | None) -> Check:
 
 
 def left_out(long: int, prompts: int, max_length: int | None) -> Check:
-    """Check that no prompt was left out because it and a response have more than `max_length` tokens."""
+    """Check that no prompt was left out because it has more than `max_length` tokens with a response."""
     message = f"{long} of {prompts} prompts have a response longer than max_length {max_length}"
     return make_check("long", long == 0, long, 0, f"{message}: they are skipped")
 
@@ -146,8 +146,8 @@ def left_out(long: int, prompts: int, max_length: int | None) -> Check:
 def template_of(policy: Path | None, stage_form: Any) -> Any:
     """Return the template, or `chat`, that a policy was trained with.
 
-    If it was trained with several, it is `stage_form` if that is one of them, else the first. `policy` is the
-    metrics.json of the policy's stage.
+    If it was trained with several forms, the result is `stage_form` if it is one of them, otherwise the
+    first. `policy` is the metrics.json of the policy's stage.
     """
     config = sentinel.read_sentinel(policy)["config"] if policy else {}
     parts = [config, *config.get("corpus", {}).get("also", []), *config.get("domains", {}).values()]
@@ -156,7 +156,7 @@ def template_of(policy: Path | None, stage_form: Any) -> Any:
 
 
 def same_template(stage_form: Any, policy: Path | None) -> Check:
-    """Check that the policy was trained with the form of a stage, its template or `chat`, as far as known."""
+    """Check that the policy was trained with the stage's form, a template or `chat`, if the form is known."""
     base = template_of(policy, stage_form)
     ok = base is None or base == stage_form
     message = "the policy was trained with this template" if ok else f"the policy was trained with {base!r}"
@@ -223,7 +223,7 @@ def training(
 
 
 def sampled_as_trained(curve: list[curves.Row], precision: Precision) -> list[Check]:
-    """Check that sampling and training compute the same log-probabilities, at the worst step of `curve`."""
+    """Check that sampling and training computed the same log-probabilities, at the worst step of `curve`."""
     gaps = [value for _, name, value in curve if name == "sampler_gap"]
     rows = SAMPLER_GAP[precision].rows
     windows = [gaps[start : start + rows] for start in range(max(len(gaps) - rows, 0) + 1)]
@@ -242,7 +242,7 @@ def ratio_at_start(curve: list[curves.Row]) -> list[Check]:
 
 
 def sampler_gap_now(gaps: Sequence[float], precision: Precision) -> list[Check]:
-    """Check the newest of a run's `gaps`, which has one for each log row in order; [] without gaps."""
+    """Check the newest of a run's `gaps`, a list with one gap for each log row; [] without gaps."""
     rows = SAMPLER_GAP[precision].rows
     return [_gap(gaps[:rows], gaps[-rows:], precision)] if gaps else []
 
@@ -269,7 +269,7 @@ def _gap(first: Sequence[float], window: Sequence[float], precision: Precision) 
 
 
 def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float], when: str) -> list[Check]:
-    """Return warnings about one of several domains: its limits, whether it learns, each of its rewards."""
+    """Return warnings about a domain: its limits, whether it learns, and each of its rewards."""
     checks = []
     for name, key, limit, text in (
         ("truncation", "completions/clipped_ratio", TRUNCATION, "completions are cut at the cap"),

@@ -31,7 +31,7 @@ LAST_WORDS = 2.0  # seconds after a failure until the others are ended: one of t
 def main(arguments: list[str]) -> int:
     """Start this machine's processes and wait for them.
 
-    Exit status: 0 done, 1 reported by a line of FAILED.
+    The exit status is 0 if they are done, and 1 if a line of FAILED reports an error.
     """
     endpoint, count, log, *of_stage = arguments
     names, name = os.environ[nodes.NAMES].split(","), os.environ[NAME]
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
 def _launch(
     machines: int, number: int, endpoint: str, processes: int, arguments: list[str]
 ) -> nodes.Failure | None:
-    """Return why the stage has failed on this machine; None if it is done."""
+    """Return why the stage has failed on this machine; None if the stage is done."""
     from torch.distributed import DistNetworkError, DistStoreError  # here: torch reads visible GPUs once
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException  # here too
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # here too
@@ -94,7 +94,7 @@ def _launch(
 
 
 def _failure(rank: int, failure: Any) -> nodes.Failure:
-    """Return the failure that a process has noted, or how it ended.
+    """Return the failure that a process has noted, or the way in which it ended.
 
     `failure` is torchrun's ProcessFailure.
     """

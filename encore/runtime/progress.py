@@ -1,6 +1,6 @@
-"""The progress that a waiting person sees: a line every five seconds at most, the first one sooner.
+"""The progress that a waiting person sees: a line every five seconds at most; the first line comes sooner.
 
-All lines go to the console. Lines on the state of a job go to its log too, where `parse` reads them.
+All lines go to the console. Lines on the state of a job also go to its log, where `parse` reads them.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ RATE = re.compile(r" (?P<rate>[\d.]{1,12}k?) tok/s")
 
 
 class LogLine(NamedTuple):
-    """The state of a job by a line of its log."""
+    """The state of a job, read from a line of its log."""
 
     what: str = ""  # what is counted: "step", or the task whose completions are drawn; "" of other lines
     done: int = 0
@@ -60,9 +60,9 @@ def rate_text(tokens_per_s: float) -> str:
 
 
 def parse(line: str) -> LogLine | None:
-    """Return the state of a job by a line of its log; None if another program wrote the line.
+    """Return the state of a job from a line of its log; None if another program wrote the line.
 
-    A progress bar of a library may stand before it on the same line.
+    A library's progress bar may stand before it on the same line.
     """
     ours = LINE.search(line)
     if not ours:
@@ -83,7 +83,7 @@ def parse(line: str) -> LogLine | None:
 
 
 def _log(stream: TextIO) -> TextIO | None:
-    """Return stderr if it goes to a file of its own, as the workflow has it; None if a person reads it."""
+    """Return stderr if it goes to its own file, as in the workflow; None if a person reads it."""
     with contextlib.suppress(OSError, ValueError):
         log = os.fstat(sys.stderr.fileno())
         if gpus.first() and stat.S_ISREG(log.st_mode):
@@ -117,7 +117,7 @@ class Progress:
         self.seen: dict[str, float] = {}
 
     def say(self, message: str) -> None:
-        """Print one line now, on the console alone."""
+        """Print one line now, on the console only."""
         print(f"[{self.label}] {message}", file=self.stream, flush=True)
 
     def note(self, message: str) -> None:

@@ -1,6 +1,6 @@
-"""The file provenance.json: where a checkpoint comes from and what it cost.
+"""The file provenance.json, which says where a checkpoint comes from and what it cost.
 
-Times are only here and in timing.csv.
+No other file but timing.csv contains times.
 """
 
 import os
@@ -48,7 +48,7 @@ class Fit:
 
 
 def untrained(tokens: int, began: float) -> Fit:
-    """Return the work of a stage that makes no training step, since `began` on time.perf_counter's clock."""
+    """Return the work of a stage without training steps; `began` is a time of time.perf_counter."""
     return Fit([], 0, tokens, time.perf_counter() - began, 0)
 
 
@@ -58,7 +58,7 @@ def now() -> str:
 
 
 def commit() -> tuple[str | None, bool | None]:
-    """Return the commit of this code, and whether the tree differs from it; None, None outside a checkout."""
+    """Return the commit of this code, and whether the files differ from it; None, None outside a checkout."""
     root = Path(__file__).resolve().parents[2]
     head = git(root, "rev-parse", "HEAD")
     changes = git(root, "status", "--porcelain", "--untracked-files=no") if head else None
@@ -66,9 +66,9 @@ def commit() -> tuple[str | None, bool | None]:
 
 
 def git(folder: Path, *words: str) -> str | None:
-    """Return what a command of git prints in a folder; None if it fails, as outside a checkout.
+    """Return the output of a command of git in a folder; None if it fails, as outside a checkout.
 
-    Not by GitPython, which would call git for most commands too and has to be imported by every job.
+    GitPython is not used: it would call git for most commands too, and every job would have to import it.
     """
     try:
         done = subprocess.run(
@@ -91,7 +91,7 @@ def versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """Return the processor's name, as the system has it."""
+    """Return the processor's name, as the operating system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Checks before a stage samples and scores: its rewards tell a right completion from a meaningless one."""
+"""Checks before a stage samples and scores: its rewards must tell a right completion from nonsense."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,8 +26,8 @@ def before_sampling(
     """Return the checks of the prompts, rewards and template of a stage that samples and scores.
 
     `form` is the stage's `template` or `chat`. `policy` is the metrics.json of the stage it starts from.
-    `rows` are rows of encore.data.prompts. `rewards` include accuracy if answers can be verified, by the
-    `verifier` of this name.
+    `rows` are rows of encore.data.prompts. `rewards` include accuracy if answers can be verified; `verifier`
+    names the verifier.
     """
     for name in filter(own_code.is_own, rewards):  # calling them checks their contract
         score(rewards[name], [rows[0]] * len(GARBAGE), [*GARBAGE])
@@ -44,8 +44,8 @@ def before_sampling(
 def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
     """Check that the accuracy reward of a completion that states the gold answer is 1.
 
-    A reference solution is represented by its last box or mark, as it may have several. A world's problem
-    with a number may have no gold answer, because many answers are right.
+    A reference solution is represented by its last boxed answer or last `####`, because it may have several.
+    A world's problem with a number may have no gold answer, because many answers are right.
     """
     rows = [row for row in rows[:CHECKED] if row["answer"] or not row.get("number")]
     completions = [_stated(reference(row["answer"]), row.get("prefill", "")) for row in rows]
@@ -82,7 +82,7 @@ def crossed(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
 
 
 def _stated(answer: str, prefill: str) -> str:
-    """Return a completion that states `answer`, after the prefill at the end of the prompt."""
+    """Return a completion that states `answer` and continues the prefill at the end of the prompt."""
     whole = f"<think>{answer}</think><answer>{answer}</answer>"
     _, tag, rest = whole.partition(prefill.strip() or "<think>")
     return rest if prefill and tag else whole
@@ -104,7 +104,7 @@ def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) ->
 def score(
     reward: Reward, rows: Sequence[Mapping[str, Any]], completions: list[str]
 ) -> Sequence[float | None]:
-    """Call a reward function the way TRL does: keyword arguments, one list per column."""
+    """Call a reward function as TRL does, with keyword arguments and one list for each column."""
     columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
     prompts = [row["prompt"] for row in rows]
     return reward(prompts=prompts, completions=completions, completion_ids=[[0]] * len(rows), **columns)

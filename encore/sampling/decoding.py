@@ -1,4 +1,4 @@
-"""Sampling of completions for small models: from the distribution of `generate`, in a third of its time.
+"""Sampling of completions for small models, with the distribution of `generate` in a third of its time.
 
 With a small model most of a decoding step of `generate` is bookkeeping, and a batch runs as long as its
 longest row. Here a step is a few matrix products, a prompt is read once for all its completions, and rows
@@ -31,7 +31,7 @@ BY_LENGTH = ("dynamic", "longrope")  # rotary positions whose angles depend on t
 
 @dataclass(frozen=True)
 class Layer:
-    """The weights of a layer; matrices that read one input are joined."""
+    """The weights of a layer; matrices with the same input are joined."""
 
     norm: torch.Tensor  # (width,)
     qkv: torch.Tensor  # (heads * head_dim, width), of queries, keys and values in turn
@@ -60,7 +60,7 @@ class Decoder:
     """
 
     def __init__(self, model: Any, time: int):
-        """Make a decoder of `model`; `time` is the most tokens of a row, prompt and completion."""
+        """Make a decoder of `model`. A row has at most `time` tokens of prompt and completion."""
         if is_sharded(model):
             raise UserError("sampler: lean reads whole weights, and these are sharded; remove it")
         config = model.config
@@ -79,7 +79,7 @@ class Decoder:
         self.cos, self.sin = cos[0], torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
 
     def weights(self, layer: Any) -> Layer:
-        """Return the weights of a layer of transformers' model."""
+        """Return the weights of a layer of a transformers model."""
         attention = layer.self_attn
         read = (attention.q_proj, attention.k_proj, attention.v_proj)
         norms = []
@@ -102,9 +102,10 @@ class Decoder:
     def step(
         self, ids: torch.Tensor, places: torch.Tensor, slot: int, cache: Cache, bias: torch.Tensor
     ) -> torch.Tensor:
-        """Return the last layer's output (rows, n, width) after `ids` (rows, n), from column `slot` on.
+        """Return the last layer's output (rows, n, width) for `ids` (rows, n), in columns from `slot` on.
 
-        `places` (rows, n): their positions; `bias` (rows, 1, 1 or n, time): added to the scores of columns.
+        `places` (rows, n) are the positions of `ids`; `bias` (rows, 1, 1 or n, time) is added to the scores
+        of columns.
         """
         rows, count = ids.shape
         end = slot + count
@@ -177,7 +178,7 @@ class Decoder:
 
 
 def _check_model(config: Any) -> None:
-    """Raise UserError unless the decoder computes what a model of this configuration does."""
+    """Raise UserError unless the decoder computes the same as a model of this configuration."""
     rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
     odd = {
         "attention_bias": getattr(config, "attention_bias", False),
@@ -204,7 +205,7 @@ def _dense(mlp: Any) -> Mlp:
 
 
 def _sparse(mlp: Any) -> Mlp:
-    """Return a mixture of experts as a function; small experts are all run, which is faster than sorting."""
+    """Return a mixture of experts as a function. Small experts all run, which is faster than sorting."""
     router, gate_up, down = mlp.gate.weight, mlp.experts.gate_up_proj, mlp.experts.down_proj
     visited, whole = mlp.gate.top_k, mlp.gate.norm_topk_prob
 
@@ -222,7 +223,7 @@ def _sparse(mlp: Any) -> Mlp:
 
 
 def of_rows(cache: Cache, rows: torch.Tensor, used: int) -> Cache:
-    """Return the cache of some rows; its first `used` columns are copied, the others hold nothing yet."""
+    """Return the cache of some rows. Its first `used` columns are copied; the others have no content yet."""
 
     def copied(part: torch.Tensor) -> torch.Tensor:
         new = part.new_empty((len(rows), *part.shape[1:]))
@@ -233,7 +234,7 @@ def of_rows(cache: Cache, rows: torch.Tensor, used: int) -> Cache:
 
 
 def drawn_of(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a token of each row of `logits` (rows, vocabulary), and its log-probability, each (rows,).
+    """Return a token for each row of `logits` (rows, vocabulary), and its log-probability, each (rows,).
 
     The token is drawn from softmax(logits / `temperature`), or is the likeliest at temperature 0. Looking up
     a uniform number in the running sum of the probabilities takes a tenth of the time of drawing a Gumbel

@@ -11,7 +11,7 @@ from encore.sampling.lean import LeanSampler
 
 
 def load(source: language_model.Source, engine: Engine, seed: int, report: Report) -> Any:
-    """Return the lm-eval model of a checkpoint; `report` receives the number of finished completions.
+    """Return the lm-eval model of a checkpoint; it calls `report` with the number of finished completions.
 
     Raises UserError if the model cannot be loaded, or vLLM does not start.
     """

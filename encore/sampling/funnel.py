@@ -21,7 +21,7 @@ TOLERANCE = 1e-9  # absorbs rounding errors of a score
 
 
 def steps(thresholds: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the names of all steps in order, which metrics.json does not keep."""
+    """Return the names of all steps in order, because metrics.json does not keep the order."""
     return ("sampled", "ended", "right", *sorted(thresholds), "distinct", "kept")
 
 
@@ -64,7 +64,7 @@ def metrics(funnel: Funnel, size: int) -> dict[str, float]:
 
 
 def emptied(funnel: Funnel, thresholds: Mapping[str, float]) -> str:
-    """Return a line that says where a funnel ran dry from which nothing comes, and what would help."""
+    """Return a line that says at which step the last completions were lost, and what would help."""
     says = {"ended": "ended within the cap", "right": "right"}
     says |= {name: f"with {name} >= {thresholds[name]:g}" for name in sorted(thresholds)}
     last = next(step for step in funnel if not funnel[step])

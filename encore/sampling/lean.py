@@ -1,4 +1,4 @@
-"""lm-eval's model on our own decoder, for small models: it takes less than half the time of `generate`."""
+"""The lm-eval model of our own decoder, for small models: less than half the time of `generate`."""
 
 from lm_eval.api.instance import Instance
 from lm_eval.models.utils import normalize_gen_kwargs

@@ -1,4 +1,4 @@
-"""The number of completions that a GPU has room for, from the shape of the model and the free memory."""
+"""The number of completions that a GPU has room for, computed from the model's shape and the free memory."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ BYTES_A_SCORED_LOGIT = 4 + 4  # the logit of each position, and its log-softmax
 def row_bytes(config: Any, width: int, itemsize: int) -> int:
     """Return the bytes that a row of `width` tokens takes while it is decoded.
 
-    `config`: the model's configuration. They are for the keys and values of every layer and token, the
+    `config`: the model's configuration. The bytes are for the keys and values of every layer and token, the
     activations of one layer as it reads the prompt, and the logits of one step.
     """
     text = config.get_text_config()
@@ -31,7 +31,7 @@ def rows_at_once(config: Any, width: int, itemsize: int, free: int | None) -> in
     """Return the largest power of two, from 1 to `MOST`, of rows that fit into `free` bytes.
 
     It is a power of two, so that a little more or less free memory seldom changes what is sampled. If `free`
-    is None, it is `MOST`.
+    is None, the result is `MOST`.
     """
     if free is None:
         return MOST

@@ -33,7 +33,7 @@ class VLLMSampler(VLLM):
         self.ends: list[int] = []
 
     def end_with(self, also: Sequence[int]) -> None:
-        """Let these tokens end completions from here on, beside the checkpoint's own, which vLLM reads."""
+        """Let these tokens also end completions from now on, besides the checkpoint's own, which vLLM reads."""
         self.ends = [*also]
 
     def tok_encode(self, string: Any, add_special_tokens: bool | None = None, **options: Any) -> Any:
@@ -79,5 +79,5 @@ class VLLMSampler(VLLM):
 
 
 def _ended(output: Any) -> bool:
-    """Return whether a token has ended a completion of vLLM, and not a stop string or the limit."""
+    """Return whether a completion of vLLM was ended by a token, not by a stop string or the limit."""
     return output.finish_reason == "stop" and not isinstance(output.stop_reason, str)

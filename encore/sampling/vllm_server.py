@@ -1,4 +1,4 @@
-"""A vLLM server that belongs to a stage: it is started, awaited, watched and ended with the stage.
+"""A vLLM server that belongs to a stage: the stage starts it, waits for it, watches it and ends it.
 
 TRL's `vllm_mode: server` speaks to it (trl/generation/vllm_client.py): completions by HTTP, new weights by
 NCCL. The command is the same as in `trl vllm-serve` (trl/scripts/vllm_serve.py).
@@ -39,9 +39,9 @@ ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Interrupt)(?::| \().*")
 def command(
     model: str, host: str, port: int, workers: int, dtype: str, seed: int, args: GrpoArgs
 ) -> list[str]:
-    """Return the command line of a server of `model`, a folder, on `workers` GPUs, reached at `host` alone.
+    """Return the command line of a server of `model`, a folder, on `workers` GPUs, reached at `host` only.
 
-    `args` are the stage's, as the recipe sets them; what the recipe does not set is the server's default.
+    `args` are the stage's, as the recipe sets them; otherwise the server's defaults apply.
     """
     stated = "vllm_gpu_memory_utilization" in args.model_fields_set
     options = ScriptArguments(
@@ -61,7 +61,7 @@ def command(
 
 
 def environment(names: str) -> dict[str, str]:
-    """Return the environment of a server on the GPUs `names`, as in CUDA_VISIBLE_DEVICES; "" for no GPU."""
+    """Return the environment of a server on the GPUs `names`, in the form of CUDA_VISIBLE_DEVICES; "" for none."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_TORCHRUN)}
     return {**kept, gpus.VISIBLE: names, "VLLM_SERVER_DEV_MODE": "1"}  # the endpoints that receive weights
 
@@ -124,9 +124,9 @@ class Server:
         self.process.wait()
 
     def _watch(self) -> None:
-        """End this process when the server ends: a trainer that sends weights to nobody would wait for ever.
+        """End this process when the server ends, because a trainer that sends weights to nobody would never end.
 
-        What was saved stays good: files are written completely or not at all.
+        Saved results stay good: files are written completely or not at all.
         """
         status = self.process.wait()
         if not self.closing:
@@ -145,7 +145,7 @@ class Server:
 
 
 def reason(log: str) -> str:
-    """Return the error in a server's log: the first, which caused the others, or its last line."""
+    """Return the error in a server's log: the first, because it caused the others, or the last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     error = next(filter(None, map(_error, lines)), None)
     return (error or (lines or ["its log is empty"])[-1])[:LONGEST]

@@ -1,10 +1,10 @@
-"""The process inside the sandbox: runs one program after another, each in a child of its own.
+"""The process inside the sandbox, which runs one program after another, each in its own child process.
 
 Its source is given to a bare Python with -c, so it imports the standard library alone. A frame is 4 bytes of
-length and that much JSON. First come the settings, with the libraries that programs may use, answered by
-"ready". Then each frame is a job, {program, calls, wall}, answered by {ended, lines, dirty}: `lines` is what
-the child wrote, a JSON value for each call, unread here; `dirty` says that the program left a file, so that
-this sandbox must not be used again.
+length and that much JSON. The first frame has the settings, with the libraries that programs may use; the
+answer is "ready". Each further frame is a job, {program, calls, wall}, answered by {ended, lines, dirty}.
+`lines` is the output of the child, a JSON value for each call, which is not read here. `dirty` says that the
+program left a file, so that this sandbox must not be used again.
 
 The child shuts itself in before it runs the program: no descriptors but its pipe, resource limits, and a
 seccomp filter under which it can neither start, signal nor trace a process nor open a socket.
@@ -46,7 +46,7 @@ class Filter(ctypes.Structure):
 
 
 def _receive(source):
-    """Return the next frame; None at the end."""
+    """Return the next frame; None at the end of the input."""
     head = source.read(4)
     if len(head) < 4:
         return None
@@ -80,7 +80,7 @@ def _encoded(value):
 
 
 def _filter(instructions):
-    """Return a function that puts a child under the filter, made before there is one."""
+    """Return a function that puts a child under the filter; libraries are loaded before the filter is on."""
     held = ctypes.create_string_buffer(instructions)
     program = Filter(len(instructions) // 8, ctypes.cast(held, ctypes.c_void_p))
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -127,9 +127,9 @@ def _child(job, pipe, settings, shut):
 
 
 def _collect(pipe, wall, most):
-    """Return why the program ended, and what came through the pipe.
+    """Return why the program ended, and the output that came through the pipe.
 
-    Reads until the pipe is closed, or `most` bytes have come, or `wall` seconds have passed.
+    The pipe is read until it is closed, or `most` bytes have come, or `wall` seconds have passed.
     """
     parts: list[bytes] = []
     end, size = time.monotonic() + wall, 0

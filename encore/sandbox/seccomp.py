@@ -1,9 +1,9 @@
-"""A filter of system calls, which the kernel enforces on a program in the sandbox.
+"""A filter of system calls, which the kernel enforces on programs in the sandbox.
 
 It allows files, memory, time and the program's own signals. Every other call fails with EPERM: processes and
 threads, signals to others, ptrace, sockets, mounts, namespaces, ioctl, io_uring, bpf, keys. libseccomp knows
-the numbers of the calls on each architecture, and kills a program that calls by another architecture's
-numbers.
+the numbers of the calls on each architecture. It kills a program that uses the numbers of another
+architecture.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Run one stage of a recipe: `python -m encore.stages <kind> --config … --out …/metrics.json`.
+"""The command that runs one stage of a recipe: `python -m encore.stages <kind> --config … --out …/metrics.json`.
 
 The function `run` of `encore.stages.<kind>` does the work; this module does what is common to all stages.
 stdout carries progress lines only, stderr the log. The exit status is 0 if the stage is done, and 2 after a
@@ -88,7 +88,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _saved(folder: Path) -> str:
-    """Return a phrase about what is kept of a training in `folder` that ends now."""
+    """Return a phrase that says what is kept of a training in `folder` if it ends now."""
     names = (path.name.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*"))
     step = max((int(name) for name in names if name.isdigit()), default=None)
     if step is None:
@@ -97,7 +97,7 @@ def _saved(folder: Path) -> str:
 
 
 def work(options: argparse.Namespace, progress: Progress) -> None:
-    """Run the stage on as many GPUs as asked, unless its result is already there."""
+    """Run the stage on as many GPUs as it asks for, unless its result already exists."""
     record = {
         "kind": options.kind,
         "config": options.config,
@@ -146,7 +146,7 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
 
 
 def load() -> None:
-    """Import early what `main` imports when it needs it; the environment is set before."""
+    """Import early the modules that `main` needs later; the environment is set before."""
     for kind in KINDS:
         importlib.import_module(f"encore.stages.{kind}")
     # imported here, because only now the environment is set

@@ -51,7 +51,7 @@ def run(stage: BanditStage, job: Job) -> Outcome:
 
 
 def _save(bandit: Bandit, policy: Tensor, folder: Path) -> None:
-    """Write strings.csv into a folder; `policy` (P, V) is the last policy."""
+    """Write strings.csv into a folder; `policy` (P, V) is the policy after the last step."""
     policies = {"reference": bandit.reference, "before": bandit.start, "after": policy}
     if bandit.beta:
         policies["optimum"] = bandit.optimum()

@@ -1,4 +1,4 @@
-"""The vLLM engine that TRL starts in a stage's own process, with `vllm_mode: colocate`."""
+"""The vLLM engine that TRL starts in the stage's own process, with `vllm_mode: colocate`."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ GROUP_STRIDE = 1_000_003  # between the seeds of two engines of a stage; no two 
 
 @contextmanager
 def engine(args: Any) -> Iterator[None]:
-    """Fit the engine that TRL makes in the `with` block to the stage, if `args`, a GRPOConfig, asks for one.
+    """Fit the engine that TRL makes in the `with` block to the stage, if `args`, a GRPOConfig, ask for one.
 
     TRL gives vLLM no precision, and vLLM then takes bfloat16 for weights in float32. TRL gives vLLM a seed
     that is the same for all seeds of a stage, and vLLM makes it the seed of the whole process. Raises

@@ -17,7 +17,7 @@ MEASURED = 1024  # prompts of the training data, evenly spread, whose comparison
 
 @dataclass(frozen=True)
 class Split:
-    """Comparisons to train on or to measure, a row for each prompt, with the token ids of their responses."""
+    """Comparisons for training or measuring: a row for each prompt, with the token ids of its responses."""
 
     rows: Sequence[Row]
     sequences: list[Sequences]

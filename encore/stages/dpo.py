@@ -129,7 +129,7 @@ def _checks(
 def _ranked(
     policy: Any, reference: Any, train: Sequence[TokenPair], validation: Sequence[TokenPair], beta: float
 ) -> dict[str, float]:
-    """Return how the implicit reward ranks pairs that were trained on, and held-out pairs."""
+    """Return how well the implicit reward ranks pairs that were trained on, and held-out pairs."""
     every = max(1, len(train) // MEASURED)
     metrics: dict[str, float] = {}
     for split, pairs in (("train", train[::every]), ("validation", validation)):
@@ -150,7 +150,7 @@ def _log_ratios(policy: Any, reference: Any, pairs: Sequence[TokenPair]) -> dict
 
 
 def implicit(ratios: Mapping[str, Tensor], beta: float, split: str) -> dict[str, float]:
-    """Return how the implicit reward ranks the pairs of a split, a tie counting half; {} without pairs."""
+    """Return how well the implicit reward ranks the pairs of a split; a tie counts half; {} without pairs."""
     chosen, rejected = ratios["chosen"], ratios["rejected"]
     if not len(chosen):
         return {}
@@ -167,7 +167,7 @@ def implicit(ratios: Mapping[str, Tensor], beta: float, split: str) -> dict[str,
 
 
 def learnt(metrics: Mapping[str, float]) -> list[health.Check]:
-    """Return warnings about what was learnt; a metric that was not measured is not checked."""
+    """Return warnings about what was learnt. A metric that was not measured is not checked."""
     checks = []
     if (value := metrics.get("accuracy/validation")) is not None:
         text = f"the implicit reward ranks {value:.1%} of the held-out pairs as their labels do"

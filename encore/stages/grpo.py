@@ -48,7 +48,7 @@ def run(stage: GrpoStage, job: Job) -> Outcome:
 
 
 def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callable[[], None]) -> Outcome:
-    """Do the work of `run` after `args`, a GRPOConfig, is made; `answering` waits for a vLLM server."""
+    """Do the work of `run` once `args`, a GRPOConfig, exists; `answering` waits for a vLLM server."""
     scorer = None
     if REWARD_MODEL in job.inputs:
         scorer = reward_model.load(job.inputs[REWARD_MODEL]).to(args.device)
@@ -82,7 +82,7 @@ def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callabl
 
 
 def _method(stage: GrpoStage, ready: setup.Setup, log: CompletionsLog | None) -> Method:
-    """Return how the stage learns. Raises UserError if the user's objective breaks the contract."""
+    """Return the stage's learning method. Raises UserError if the user's objective breaks the contract."""
     objective = own.objective(stage.objective) if stage.objective else None
     if objective:
         own.try_out(objective, ready.args)

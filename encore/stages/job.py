@@ -1,4 +1,4 @@
-"""A job: a stage as its recipe describes it, with the places it reads from and writes to."""
+"""A job: a stage as its recipe describes it, with the places that it reads from and writes to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ DECONTAMINATE = "decontaminate"
 
 @dataclass(frozen=True)
 class Job:
-    """The inputs and folders that a stage gets beside its own keys."""
+    """The inputs and folders that a stage gets besides its keys."""
 
     inputs: Mapping[str, Path]  # role -> metrics.json of the stage in this role
     seed: int
@@ -43,11 +43,11 @@ def typed(kind: str, config: Mapping[str, Any]) -> tuple[Stage, DataSets]:
 
 
 def asked_by(metrics_json: Path) -> Asked:
-    """Return the questions of samples and their form, by the metrics.json of the stage that drew them."""
+    """Return the questions of samples and their form, from the metrics.json of the stage that drew them."""
     config = unpinned(sentinel.read_sentinel(metrics_json)["config"])
     return Asked.model_validate({key: config[key] for key in Asked.model_fields if key in config})
 
 
 def task_of(metrics_json: Path) -> QuestionTask:
-    """Return the task of samples, by the metrics.json of the stage that has drawn them."""
+    """Return the task of samples, from the metrics.json of the stage that drew them."""
     return asked_by(metrics_json).questions

@@ -42,7 +42,7 @@ Row = dict[str, Any]
 
 
 def run(stage: LabelStage, job: Job) -> Outcome:
-    """Label, and save the rows."""
+    """Label the samples or preferences, and save the labelled rows."""
     began = time.perf_counter()
     metrics: dict[str, float] = {}
     checks: list[health.Check] = []
@@ -81,7 +81,7 @@ def run(stage: LabelStage, job: Job) -> Outcome:
 
 
 def read_samples(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | None]:
-    """Return samples, their world (None for Hub data) and the scores of preferences to be labelled anew."""
+    """Return samples, their world (None for Hub data), and the scores of preferences to be labelled anew."""
     upstream = sentinel.read_sentinel(place)
     if upstream.get("kind") == "label":
         labelling.check_relabels(by, str(place))
@@ -94,7 +94,7 @@ def read_samples(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Sc
 
 
 def score(stage: LabelStage, job: Job, rows: Sequence[Sample], world: Any) -> tuple[Labels, int, int]:
-    """Return the labeller's scores, and how many tokens and parameters they took."""
+    """Return the labeller's scores, the number of tokens it read, and its number of parameters."""
     by, dials, inputs = stage.by, stage.labeller, job.inputs
     if by in labelling.REWARDS:
         gold = annotators.rewarded(rows, world.rewards["gold"])
@@ -135,7 +135,7 @@ def as_preferences(rows: Sequence[Sample], scores: annotators.Scores, validation
 def as_demonstrations(
     rows: Sequence[Sample], scores: annotators.Scores, keep: str
 ) -> tuple[list[Row], dict[str, float]]:
-    """Return demonstrations, the best completion of each prompt or all right ones, and skipped counts.
+    """Return demonstrations, the best completion of each prompt or all right ones, and counts of skipped ones.
 
     A completion is skipped if it is empty, was cut at the cap or has no finite score.
     """

@@ -50,7 +50,7 @@ def run(stage: PpoStage, job: Job) -> Outcome:
 
 
 def as_one_group(stage: PpoStage) -> PpoStage:
-    """Return the stage with its rollout as one group: TRL refuses groups of size 1."""
+    """Return the stage with its rollout as one group, because TRL refuses groups of size 1."""
     if stage.args.num_generations != 1:
         return stage
     whole = stage.completions(gpus.processes())
@@ -58,7 +58,7 @@ def as_one_group(stage: PpoStage) -> PpoStage:
 
 
 def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) -> Outcome:
-    """Do the work of `run` after `args`, a GRPOConfig, is made; `answering` waits for a vLLM server."""
+    """Do the work of `run` once `args`, a GRPOConfig, exists; `answering` waits for a vLLM server."""
     scorer = reward_model.load(job.inputs[REWARD_MODEL]) if REWARD_MODEL in job.inputs else None
     ready = setup.prepared(stage, job, args, {0: args.max_completion_length}, scorer, MEASURED)
     policy, log = ready.policy, setup.opened(job)
@@ -103,7 +103,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
 
 
 def _flops_a_token(ready: setup.Setup, sizes: dict[str, int], fine: bool) -> float:
-    """Return the operations for a token by FORMULA; `fine`: the sampler's log-probabilities are used."""
+    """Return the operations for a token by FORMULA; `fine`: the sampler's log-probabilities serve as old ones."""
     policy, epochs = ready.policy.model, ready.args.num_iterations
     # 6: old log-probabilities are computed for the KL, and again for the loss
     flops = (sizes["parameters"] - idle(policy)) * ((4 if fine else 6) + 6 * epochs)
@@ -123,7 +123,7 @@ def critic(start: str | None, policy: Any, scorer: RewardModel | None, seed: int
 
 
 def _critic_explains(scalars: dict[str, float]) -> list[health.Check]:
-    """Warn if the critic predicts the returns no better than their mean does."""
+    """Warn if the critic predicts the returns no better than their mean would."""
     value = scalars.get("last_fifth/explained_variance")
     if value is None:
         return []

@@ -37,7 +37,7 @@ COVERED = 0.10
 
 
 def run(stage: RejectionSamplingStage, job: Job) -> Outcome:
-    """Sample, and save the completions that are kept; every completion goes to completions.jsonl."""
+    """Sample, and save the completions that pass the filters; every completion goes to completions.jsonl."""
     began = time.perf_counter()
     args, task, thresholds = stage.args, stage.questions, stage.keep
     names = ["accuracy", *sorted(thresholds)]
@@ -88,7 +88,7 @@ def log(
     kept: Sequence[int],
     size: int,
 ) -> None:
-    """Write every completion with its scores, and whether it is kept, to `path`."""
+    """Write every completion to `path`, with its scores and whether it is kept."""
     chosen = {*kept}
     file = CompletionsLog(path)
     file.cut(0)  # removes what a killed run has left

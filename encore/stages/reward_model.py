@@ -143,7 +143,7 @@ def train(
     stage: RewardModelStage,
     job: Job,
 ) -> tuple[Fit, Any]:
-    """Train `model`, on elements that are prompts (`grouped`) or single pairs (`shuffled`), and return it.
+    """Train `model` on elements that are whole prompts (`grouped`) or single pairs (`shuffled`); return it.
 
     Adapters of the stage are trained together with the head, and then added to the weights.
     """
@@ -193,13 +193,13 @@ def _clean_all(folders: Sequence[Path]) -> None:
 
 
 def renamed(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a log entry with our names for the evaluated metrics, without the rest of an evaluation."""
+    """Return a log entry with our names for the evaluated metrics, without further values of an evaluation."""
     names = {name: EVALUATED.get(name, name) for name in entry}
     return {new: entry[old] for old, new in names.items() if not new.startswith("eval_")}
 
 
 def mean_curve(members: Sequence[Sequence[curves.Row]]) -> list[curves.Row]:
-    """Return the mean over members of each metric at each step. Only provenance.json sums up their tokens."""
+    """Return the mean over members of each metric at each step; their tokens are summed in provenance.json."""
     values: dict[tuple[int, str], list[float]] = {}
     for curve in members:
         for step, name, value in curve:
@@ -208,7 +208,7 @@ def mean_curve(members: Sequence[Sequence[curves.Row]]) -> list[curves.Row]:
 
 
 def total(fits: Sequence[Fit]) -> Fit:
-    """Return the training of all members as one."""
+    """Return the trainings of all members, added up as one training."""
     return Fit(
         [],
         sum(each.steps for each in fits),

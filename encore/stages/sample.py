@@ -25,7 +25,7 @@ DISTINCT = 0.50
 
 
 def run(stage: SampleStage, job: Job) -> Outcome:
-    """Sample, and save every completion."""
+    """Draw the completions, and save all of them."""
     began = time.perf_counter()
     source, tokenizer = locate_policy(stage, job.inputs)
     skip, most = stage.skip, stage.problems

@@ -1,4 +1,4 @@
-"""A reward model of right and wrong, which stage `reward_model` trains if it has the key `labels`.
+"""The part of stage `reward_model` for the key `labels`: a reward model that learns right and wrong.
 
 A head learns each label at its position. With `outcome` the label is at the end of a completion, by its
 answer (Cobbe et al. 2021). With `steps` there are also labels at the end of every step (Lightman et al.
@@ -41,7 +41,7 @@ CHANCE = 0.55  # chance to score a right label above a wrong one; with less, nex
 
 
 def run(stage: RewardModelStage, job: Job) -> Outcome:
-    """Train, and save the reward model."""
+    """Train and save the reward model."""
     rows, label, chosen = _labelled(stage, job.inputs["data"])
     source, tokenizer = locate_policy(stage, job.inputs)
     args = arguments(RewardConfig, stage, job.workdir / "member0", job.seed, save_steps=100)
@@ -98,9 +98,9 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
 def _labelled(
     stage: RewardModelStage, data: Path
 ) -> tuple[Sequence[samples.Sample], Callable[[Any], "Labeller"], Callable[[Steps], Steps]]:
-    """Return the rows of `data`, a maker of their labeller, and a choice of the steps to learn.
+    """Return the rows of `data`, a function that makes their labeller, and one that chooses steps to learn.
 
-    Raises UserError if steps are to be learnt that nobody can label.
+    Raises UserError if nothing can label the steps to be learnt.
     """
     outcome = stage.labels == "outcome"
     if (
@@ -117,7 +117,7 @@ def _labelled(
 
 
 def _split(rows: Sequence[samples.Sample], problems: int | None) -> dict[str, list[samples.Sample]]:
-    """Return the rows by their split; the training split has the first `problems`, or raise UserError."""
+    """Return the rows by split, with the first `problems` for training. Raises UserError if there are fewer."""
     split: dict[str, list[samples.Sample]] = {name: [] for name in preferences.SPLITS}
     for row in rows:
         split[preferences.split_of_prompt(row["prompt"], VALIDATION)].append(row)
@@ -157,7 +157,7 @@ def by_world(world: World, tokenizer: Any) -> Labeller:
 
 
 def by_answer(verify: Verifier) -> Labeller:
-    """Return a labeller of the whole completion alone, by the verifier of the data set's answers."""
+    """Return a labeller that labels only the whole completion, by the verifier of the data set's answers."""
 
     def label(row: samples.Sample, number: int, ids: list[int]) -> Steps:
         problem = samples.problem(row)
@@ -211,10 +211,10 @@ def _last(steps: Steps) -> Steps:
 
 
 def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:
-    """Measure how well held-out labels are predicted, all (`…/validation`) and before the answer (`…/steps`).
+    """Measure how well held-out labels are predicted: all of them (`…/validation`), and without answers (`…/steps`).
 
     `accuracy` is the share predicted; `right` the share labelled right; `auc` the probability that a right
-    one scores above a wrong one (a tie counts half), if there are both.
+    step scores above a wrong one (a tie counts half), if there are both.
     """
     prefixes = [solution["ids"][: place + 1] for solution in held_out for place in solution["places"]]
     if not prefixes:

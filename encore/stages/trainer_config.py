@@ -12,7 +12,7 @@ from encore.runtime import gpus, tracking
 
 
 def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int, **defaults: Any) -> Any:
-    """Return `config_class` with a stage's `args`, over `defaults` and the options that all stages have.
+    """Return `config_class` with a stage's `args`, on top of `defaults` and of options that all stages have.
 
     With `global_batch`, this process gets its part of the batch, by the number of processes. There is no
     tracker but the chosen one, no tqdm, no pinned memory. Bf16 and gradient checkpointing, which only cost
@@ -54,7 +54,7 @@ def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int,
 
 
 def _check_bf16() -> None:
-    """Raise UserError if the GPU only emulates bfloat16, which transformers accepts and which is slow."""
+    """Raise UserError if the GPU only emulates bfloat16, which is slow although transformers accepts it."""
     if not torch.cuda.is_bf16_supported(including_emulation=False):
         major, minor = torch.cuda.get_device_capability()
         raise UserError(
@@ -69,6 +69,6 @@ def batch_size(args: Any) -> int:
 
 
 def check_evaluation(args: Any, held_out: int, what: str) -> None:
-    """Raise UserError if the trainer is to evaluate and there is no held-out data."""
+    """Raise UserError if the trainer should evaluate but there is no held-out data."""
     if args.eval_strategy != "no" and not held_out:
         raise UserError(f"args.eval_strategy: {args.eval_strategy.value}, but there are no {what}")

@@ -44,7 +44,10 @@ def made(result: Path, made_from: str | None = None) -> int:
 
 
 def ended(status: int, log: Path) -> int:
-    """Say in the log of a failed job what has killed it, unless the job has said so; return the status."""
+    """Write into the log of a failed job what has killed it, unless the job has written a reason.
+
+    Returns the status.
+    """
     line = _cause(status)
     try:
         _add(log, line)
@@ -54,7 +57,7 @@ def ended(status: int, log: Path) -> int:
 
 
 def _cause(status: int) -> str:
-    """Return the line on a shell's exit status; an empty one if no signal that kills has ended the job."""
+    """Return a line about a shell's exit status; an empty line if no killing signal has ended the job."""
     cause = CAUSES.get(status - BY_SIGNAL)
     if cause is None:
         return ""
@@ -63,7 +66,7 @@ def _cause(status: int) -> str:
 
 
 def _add(log: Path, line: str) -> None:
-    """Add a line to a log, also where a progress bar has left the last line open."""
+    """Add a line to a log, even if a progress bar has left the last line of the log open."""
     with log.open("a+b") as stream:
         stream.seek(max(0, stream.seek(0, os.SEEK_END) - 1))
         before = b"" if stream.read() in (b"", b"\n") else b"\n"

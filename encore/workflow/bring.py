@@ -1,4 +1,4 @@
-"""Bring in results that were made elsewhere: `python -m encore.workflow.bring FOLDER`, another run's folder.
+"""The command `python -m encore.workflow.bring FOLDER`, which copies results that another run has made.
 
 It serves to join the parts of a grid that several machines have made (`--config part=1/4`), or a colleague's
 results. A result is copied with its provenance, its log and its weights if it is what the recipes here would
@@ -25,7 +25,10 @@ STAGES, EVALUATIONS = "results/*/*/*/seed*/*/metrics.json", "results/*/*/*/seed*
 
 
 def bring(graph: Graph, other: Path) -> tuple[list[Path], list[str]]:
-    """Copy the valid results from `other` into the working folder; return them, and a line for each other."""
+    """Copy the valid results from `other` into the working folder.
+
+    Returns them, and a line for each result that was not copied.
+    """
     brought, left = [], []
     for result, node in _found(other):
         here = Path(node.sentinel)
@@ -40,7 +43,7 @@ def bring(graph: Graph, other: Path) -> tuple[list[Path], list[str]]:
 
 
 def _found(other: Path) -> Iterator[tuple[Path, Node]]:
-    """Yield the results of a folder, with the nodes whose places they have."""
+    """Yield the results in a folder, each with the node that its path belongs to."""
     for kind, pattern in (("stage", STAGES), ("eval", EVALUATIONS)):
         for result in sorted(other.glob(pattern)):
             recipe, scale, arm, seed, place, file = result.relative_to(other).parts[1:]
@@ -50,7 +53,7 @@ def _found(other: Path) -> Iterator[tuple[Path, Node]]:
 
 
 def _unfit(graph: Graph, node: Node, result: Path, other: Path) -> str | None:
-    """Return why a result is not to be copied; None if it is."""
+    """Return why a result must not be copied; None if it may be copied."""
     if not graph.knows(node):
         return "no recipe here has its place"
     reason = validity.of_result(result, graph.lineage(node))

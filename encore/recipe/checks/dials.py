@@ -1,4 +1,4 @@
-"""The sweeps by which dials were chosen: they have the seeds and the trials that a recipe counts."""
+"""Checks of the sweeps that chose the dials: they have the seeds and the trials that a recipe counts."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from encore.recipe.recipe import Recipe
 
 
 def check_dials(graph: Graph, recipe: Recipe) -> None:
-    """Check that every named sweep is a recipe with the dial's seeds and the trials that the dial counts."""
+    """Check that every named sweep is a recipe with the dial's seeds and the number of trials counted."""
     for index, dial in enumerate(recipe.document.dials):
         if dial.sweep is not None:
             _check_sweep(graph, recipe, dial, dial.sweep, f"dials[{index}]")
@@ -40,10 +40,10 @@ def _check_sweep(graph: Graph, recipe: Recipe, dial: Dial, name: str, path: str)
 
 
 def _trials(graph: Graph, recipe: Recipe, sweep: Recipe, scale: str, arms: Iterable[str]) -> dict[str, int]:
-    """Return for each of these arms of the recipe how many arms of the sweep are trials of it.
+    """Return arm -> the number of arms of the sweep that are its trials.
 
     A trial belongs to the arm from which it differs in the fewest settings of the stages that both have.
-    Other arms of the recipe have no trials: they may be a method with another value of the very dial that was
+    Other arms of the recipe have no trials: they may be a method with another value of the dial that was
     swept.
     """
     methods = {arm: _settings(graph, recipe, sweep, scale, arm) for arm in arms}

@@ -1,4 +1,4 @@
-"""Checks of what a stage needs: it exists, makes what is wanted, and does not need the stage in turn."""
+"""Checks of what a stage needs: it exists, makes what is wanted, and does not itself need the stage."""
 
 from encore.errors import UserError, known
 from encore.recipe.graph import Graph, Node
@@ -20,7 +20,7 @@ def _readable_stage(graph: Graph, node: Node) -> Stage | None:
 
 
 def check_needs(graph: Graph, node: Node, where: str) -> None:
-    """Raise UserError at the first role of a stage that the named stage cannot fill."""
+    """Raise UserError at the first role that the stage named for it cannot fill."""
     if (stage := _readable_stage(graph, node)) is None:
         return
     for role, text in stage.needs.items():
@@ -28,7 +28,7 @@ def check_needs(graph: Graph, node: Node, where: str) -> None:
 
 
 def check_target(graph: Graph, node: Node, text: str, wanted: str, path: str, where: str) -> None:
-    """Raise UserError unless `text` names a stage of an existing recipe which makes what is `wanted`."""
+    """Raise UserError unless `text` names a stage of an existing recipe, which makes what is `wanted`."""
     recipe, target, arm = node.reference(text)
     known(path, [recipe], list(graph.recipes), "recipe")
     known(path, [node.scale], graph.recipes[recipe].scales, f"scale of recipe {recipe}")
@@ -45,7 +45,7 @@ def check_target(graph: Graph, node: Node, text: str, wanted: str, path: str, wh
 
 
 def check_cycle(graph: Graph, node: Node, above: list[Node]) -> None:
-    """Raise UserError if the node, or what it needs, needs itself; `above`: the chain that leads to it."""
+    """Raise UserError if the node needs itself through other nodes; `above` is the chain that leads to it."""
     if node in graph.acyclic:
         return
     if node in above:
@@ -58,14 +58,14 @@ def check_cycle(graph: Graph, node: Node, above: list[Node]) -> None:
 
 
 def check_inputs(graph: Graph, node: Node) -> None:
-    """Raise UserError if a stage does not go with what its inputs were made from."""
+    """Raise UserError if a stage and the recipes of its inputs contradict each other."""
     _check_samples(graph, node)
     _check_data(graph, node)
     _check_scored(graph, node)
 
 
 def _check_samples(graph: Graph, node: Node) -> None:
-    """Raise UserError if a stage `label` perceives a reward that the world of its data does not have."""
+    """Raise UserError if a stage `label` needs a reward that the world of its data does not have."""
     stage = graph.stage(node)
     if not isinstance(stage, LabelStage) or "data" not in stage.needs:
         return
@@ -80,7 +80,7 @@ def _check_samples(graph: Graph, node: Node) -> None:
 def _check_data(graph: Graph, node: Node) -> None:
     """Raise UserError unless the data of a stage `reward_model` fit its keys.
 
-    `labels` need step labels or samples, and labels of steps a world; `comparisons` need preferences.
+    `labels` need step labels or samples, and labels of steps need a world; `comparisons` need preferences.
     """
     stage = graph.stage(node)
     if not isinstance(stage, RewardModelStage) or "data" not in stage.needs:
@@ -109,7 +109,7 @@ def _check_data(graph: Graph, node: Node) -> None:
 
 
 def _check_scored(graph: Graph, node: Node) -> None:
-    """Raise UserError unless the reward model of a stage with `aggregation` has learnt what the key reads."""
+    """Raise UserError unless the reward model of a stage with `aggregation` has learnt those scores."""
     stage = graph.stage(node)
     if not isinstance(stage, GrpoStage) or stage.aggregation is None:
         return

@@ -1,4 +1,4 @@
-"""Checks of section `stage_ladder`: each step is a checkpoint, named once, above what is built on it."""
+"""Checks of section `stage_ladder`: each step is a checkpoint, named once, above the steps built on it."""
 
 from encore.errors import UserError, known
 from encore.recipe.checks.claims import check_checkpoint

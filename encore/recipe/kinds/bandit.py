@@ -1,4 +1,4 @@
-"""Stage `bandit`: an estimator of the policy gradient, on strings that can all be listed."""
+"""Stage `bandit`: an estimator of the policy gradient on a set of strings small enough to be listed."""
 
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
@@ -18,7 +18,7 @@ COMPARING = (
 
 
 class BanditArgs(Args):
-    """`args` of a stage `bandit`; encore/bandit/estimators.py has the equations."""
+    """The `args` of a stage `bandit`; encore/bandit/estimators.py has the equations."""
 
     learning_rate: Rate  # of gradient ascent, by the mean of the estimator
     steps: Positive
@@ -46,7 +46,7 @@ class BanditArgs(Args):
 
 
 class BanditStage(Stage):
-    """An estimator is measured by listing all that can be drawn, and a tabular policy follows its mean."""
+    """A stage that measures an estimator by listing all possible draws; a tabular policy follows its mean."""
 
     product: ClassVar[str] = "a table of strings"
     required = ("args",)
@@ -56,7 +56,7 @@ class BanditStage(Stage):
 
     @rule
     def _strings_that_can_be_listed(self) -> Iterator[Mistake]:
-        """Yield the mistakes: too many groups of strings to list, and groups of 1 that are to be compared."""
+        """Yield mistakes: too many groups of strings to list, or groups of 1 that need a comparison."""
         args = self.args
         if (groups := args.strings**args.group) > MOST_GROUPS:
             words = f"{args.strings} strings make {groups:,} groups; at most {MOST_GROUPS:,} are listed"
@@ -66,7 +66,7 @@ class BanditStage(Stage):
 
     @rule
     def _a_penalty_in_one_place(self) -> Iterator[Mistake]:
-        """Yield a penalty without a coefficient or the reverse, or one that its place does not allow."""
+        """Yield a penalty without a coefficient, a coefficient alone, and a combination that is impossible."""
         args = self.args
         if args.objective == "dpo":
             if not args.beta or args.kl != "none":

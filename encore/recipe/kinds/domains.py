@@ -1,4 +1,4 @@
-"""Stages whose prompts may be of several tasks, each with its share of them and its rewards."""
+"""The stages with prompts of several tasks; each task has its share of the prompts and its rewards."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -35,14 +35,14 @@ class DomainStage(RolloutStage):
 
     @property
     def weights(self) -> dict[str, dict[str, float]]:
-        """The rewards by where they stand: `rewards`, or `domains.NAME.rewards` of each domain."""
+        """The rewards by their place in the stage: `rewards`, or `domains.NAME.rewards` of each domain."""
         if self.domains is None:
             return super().weights
         return {f"domains.{name}.rewards": domain.rewards or {} for name, domain in self.domains.items()}
 
     @property
     def parts(self) -> Mapping[str, Rewarded]:
-        """The domains by name, or the stage itself."""
+        """The domains by name, or the stage itself if it has no domains."""
         return {"": self} if self.domains is None else self.domains
 
     def unsound(self) -> Iterator[Mistake]:
@@ -56,7 +56,7 @@ class DomainStage(RolloutStage):
             yield from below(f"domains.{name}", domain.asked_mistakes(_needs_answers(domain.rewards)))
 
     def _misshapen(self, domains: dict[str, Domain]) -> Iterator[Mistake]:
-        """Yield the mistakes: fewer than two domains, incomplete domains, or a task beside them."""
+        """Yield mistakes: fewer than two domains, incomplete domains, or a task beside the domains."""
         for key in ("task", "template", "chat", "problems", "rewards"):
             if getattr(self, key) is not None:
                 yield key, f"each of domains has its own; remove {key} or domains"

@@ -13,7 +13,7 @@ from encore.recipe.machine import Dtype
 
 
 class DpoStage(TuningStage, MeasuredStage):
-    """The policy is trained by DPO or one of its relatives. The examples of a batch are pairs."""
+    """A stage that trains the policy by DPO or a related loss. The examples of a batch are pairs."""
 
     holds_data_out = True
     takes = {"data": "preferences"}

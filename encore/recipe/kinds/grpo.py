@@ -30,7 +30,7 @@ ACROSS = (*ACCURACY_ALONE, "moving_average")
 
 
 class MixedGroups(Model):
-    """Prompts are sampled in rounds until every group of the rollout has mixed outcomes (DAPO, Eq. 11)."""
+    """The settings of sampling until every group of the rollout has mixed outcomes (DAPO, Eq. 11)."""
 
     max_rounds: Positive
 
@@ -43,7 +43,7 @@ class Replay(Model):
 
 
 class GrpoStage(DomainStage):
-    """The policy is trained by GRPO or an objective of its family."""
+    """A stage that trains the policy by GRPO or an objective of its family."""
 
     least_group = 2
     stands_for = {
@@ -104,14 +104,14 @@ class GrpoStage(DomainStage):
 
     @property
     def caps_by_step(self) -> Caps:
-        """The caps of completions by the number of optimizer steps from which they hold."""
+        """The caps on completions, by the number of optimizer steps from which they apply."""
         if self.caps is None:
             return super().caps_by_step
         return dict(sorted((int(step), cap) for step, cap in self.caps.items()))
 
     @rule
     def _shared_prompts(self) -> Iterator[Mistake]:
-        """Yield a mistake for several GPUs, whose processes must call the model equally often."""
+        """Yield a mistake for shared prompts on several GPUs, which must call the model equally often."""
         if self.share_prompts and self.resources.gpu > 1:
             words = f"not on several GPUs, and resources.gpu is {self.resources.gpu}; remove one of them"
             yield "share_prompts", words
@@ -131,7 +131,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _domains_apart(self) -> Iterator[Mistake]:
-        """Yield keys that would carry the rewards of one domain to another, or need prompts of one task."""
+        """Yield keys that would apply one domain's rewards to another, or need prompts of one task."""
         if self.domains is None:
             return
         if self.args.scale_rewards == "batch":
@@ -178,7 +178,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _steps_to_aggregate(self) -> Iterator[Mistake]:
-        """Yield what prevents telling apart the steps of a completion, which the reward aggregates."""
+        """Yield keys that hide where the steps of a completion end, although the reward needs the steps."""
         if self.aggregation is None:
             return
         if self.domains is not None:
@@ -192,7 +192,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _own_objective(self) -> Iterator[Mistake]:
-        """Yield mistakes of a user's objective: it is missing, or other keys say the same."""
+        """Yield mistakes of a user's objective: it is missing, or contradicts other keys."""
         if self.objective is None:
             return
         yield from own_mistakes("objective", self.objective)
@@ -255,7 +255,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _whole_steps(self) -> Iterator[Mistake]:
-        """Yield a mistake for a rollout that is not whole optimizer steps, if the loss needs it."""
+        """Yield a mistake if a rollout is not whole optimizer steps although the loss needs it."""
         if lengths := self.lengths:
             check_window(self.args.loss_type, lengths[1], lengths[0], self.units)
         yield from ()
@@ -275,7 +275,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _order_of_prompts(self) -> Iterator[Mistake]:
-        """Yield keys that dynamic sampling and replay need, and keys with another order of prompts."""
+        """Yield keys that dynamic sampling and replay need, and keys that set another order of prompts."""
         args = self.args
         if self.dynamic_sampling and self.task is not None and not self.task.is_verified:
             yield "dynamic_sampling", "it reads accuracy, and the task has no verifier"

@@ -1,4 +1,4 @@
-"""Stage `label`: samples or preferences are ranked by who labels them."""
+"""Stage `label`: a labeller ranks the completions of samples or preferences."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -40,7 +40,7 @@ AGAIN = ("reward_model", "self", "language_model")  # labellers that can label p
 
 
 class Labeller(Model):
-    """The dials of `by`."""
+    """The dials of the labeller that key `by` names."""
 
     agreement: float | None = None  # of annotators: share of pairs on which two of them agree
     accuracy: float | None = None  # of annotators and the judge: share of pairs ranked as gold ranks them
@@ -58,7 +58,7 @@ class Labeller(Model):
 
 
 class LabelStage(Stage):
-    """Completions are ranked: preferences or, with `keep`, demonstrations."""
+    """A stage that ranks completions. It makes preferences or, with `keep`, demonstrations."""
 
     product = "preferences"
     takes = {"data": "samples or preferences"}  # preferences are labelled anew, by a model
@@ -76,7 +76,7 @@ class LabelStage(Stage):
 
     @property
     def held_out(self) -> float:
-        """The share of the prompts that are not trained on."""
+        """The share of the prompts that training leaves out."""
         return VALIDATION if self.validation is None else self.validation
 
     def unsound(self) -> Iterator[Mistake]:
@@ -106,7 +106,7 @@ class LabelStage(Stage):
 
     @rule
     def _dials(self) -> Iterator[Mistake]:
-        """Yield dials that `by` lacks, and dials that follow from others."""
+        """Yield dials that `by` lacks, and dials that other keys already determine."""
         by, set_dials = self.by, self.labeller.model_fields_set
         dials = DIALS.get(by, ())
         for dial in self.labeller.said:
@@ -123,7 +123,7 @@ class LabelStage(Stage):
 
     @rule
     def _language_model(self) -> Iterator[Mistake]:
-        """Yield mistakes of a language model: asked twice, by no question, or not at all."""
+        """Yield mistakes of a labelling language model: named twice, not named, or without a question."""
         if self.by != "language_model":
             return
         dials = self.labeller
@@ -141,7 +141,7 @@ class LabelStage(Stage):
 
     @rule
     def _data_set(self) -> Iterator[Mistake]:
-        """Yield keys of a data set without a data set, and a data set that is not named."""
+        """Yield keys of a data set without a data set, and a mistake if the data set is missing."""
         if self.by == "dataset":
             if self.task is None:
                 yield "task", "missing; by: dataset needs it"
@@ -166,13 +166,16 @@ class LabelStage(Stage):
 
 
 def check_relabels(by: str, where: str) -> None:
-    """Raise UserError unless `by` can label preferences anew: they no longer have their task."""
+    """Raise UserError unless labeller `by` can label preferences anew, which have lost their task."""
     if by not in AGAIN:
         raise UserError(f"by: {by} takes samples, {where} makes preferences; those take {' or '.join(AGAIN)}")
 
 
 def check_world(by: str, world: Any, where: str) -> None:
-    """Raise UserError unless the samples' world (None: a Hub dataset) has the reward that `by` perceives."""
+    """Raise UserError unless the samples' world has the reward that `by` perceives.
+
+    `world` is None for samples of a Hub dataset.
+    """
     reward = REWARDS.get(by)
     if reward and (world is None or reward not in world.rewards):
         name = f"world {world.name}" if world else "a Hub dataset"

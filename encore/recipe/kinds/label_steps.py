@@ -15,7 +15,7 @@ OF_DATASETS = ("task", "template", "problems")
 
 
 class LabelStepsStage(FromPolicy, Engine):
-    """The steps of samples are labelled by going on from each, or are those of a data set."""
+    """A stage that labels the steps of samples by rollouts from each step, or takes labels of a data set."""
 
     product = "step labels"
     takes = {"data": "samples"}
@@ -39,13 +39,13 @@ class LabelStepsStage(FromPolicy, Engine):
 
     @rule
     def _one_start(self) -> Iterator[Mistake]:
-        """Yield a mistake unless rollouts start from one model; a data set starts from none."""
+        """Yield a mistake unless rollouts start from exactly one model, or from none for a data set."""
         if self.by == "rollouts":
             yield from super()._one_start()
 
     @rule
     def _keys_of_by(self) -> Iterator[Mistake]:
-        """Yield keys and roles that `by` does not use, and keys and roles that it lacks."""
+        """Yield keys and roles that `by` does not use, and keys and roles that are missing for it."""
         for key in OF_DATASETS if self.by == "rollouts" else OF_ROLLOUTS:
             if key in self.model_fields_set:
                 yield key, f"by: {self.by} does not use it; remove it"

@@ -1,4 +1,4 @@
-"""Stage `policy_gradient`: a lecture's naive, unclipped and clipped policy gradients."""
+"""Stage `policy_gradient`: the naive, the unclipped and the clipped policy gradient of a lecture."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -14,7 +14,7 @@ COMPARING = ("centered", "normalized")  # deltas that take the mean of the respo
 
 
 class PolicyGradientStage(Rewarded, Asking):
-    """The policy is trained by a lecture's policy gradients."""
+    """A stage that trains the policy by one of the lecture's policy gradients."""
 
     stands_for = {"chat": ("template",)}
     required = ("task", "template", "rewards")
@@ -25,7 +25,7 @@ class PolicyGradientStage(Rewarded, Asking):
     saved_dtype: Dtype | None = None  # as in stage pretrain
 
     def step_size(self, processes: int) -> int:
-        """Return the responses of an optimizer step, which are all responses of the rollout."""
+        """Return the number of responses in an optimizer step: all responses of the rollout."""
         return self.args.prompts_per_epoch * self.args.num_generations
 
     @property
@@ -35,7 +35,7 @@ class PolicyGradientStage(Rewarded, Asking):
 
     @rule
     def _responses_to_compare(self) -> Iterator[Mistake]:
-        """Yield a delta that compares more responses than there are, and a reward without its cache."""
+        """Yield a delta that compares more responses than there are, and soft_overlong without its cache."""
         check_overlong(self.rewards or {}, None, None)
         responses, delta = self.args.num_generations, self.args.delta
         if responses < 2 and delta in COMPARING:
@@ -44,6 +44,6 @@ class PolicyGradientStage(Rewarded, Asking):
 
     @rule
     def _ratio(self) -> Iterator[Mistake]:
-        """Yield a mistake for a defect of a ratio that the loss does not have."""
+        """Yield a mistake if a defect of the ratio is asked for, but the loss has no ratio."""
         if self.args.log_ratio and self.args.loss == "naive":
             yield "args.log_ratio", "loss naive has no ratio; use unclipped or clipped"

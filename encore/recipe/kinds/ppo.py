@@ -28,7 +28,7 @@ FIXED = {
 
 
 class HubDocuments(DataSet):
-    """The first rows of a data set."""
+    """The first rows of a data set, as documents."""
 
     text: str
     documents: Positive
@@ -36,7 +36,7 @@ class HubDocuments(DataSet):
 
 
 class Ptx(Model):
-    """Each update also learns from documents (InstructGPT, Eq. 2), of a world or of a Hub dataset."""
+    """The documents that each update also learns from (InstructGPT, Eq. 2), of a world or a Hub dataset."""
 
     coefficient: NotNegative
     # documents in a micro-batch; with global_batch: in an optimizer step
@@ -49,7 +49,7 @@ class Ptx(Model):
 
 
 class PpoStage(RolloutStage):
-    """The policy is trained by PPO."""
+    """A stage that trains the policy by PPO."""
 
     least_group = 1  # a critic needs no group
     needs_answers = False
@@ -86,7 +86,7 @@ class PpoStage(RolloutStage):
 
     @rule
     def _scores(self) -> Iterator[Mistake]:
-        """Yield mistakes: a target of the KL that nothing can reach, and two penalties for one truncation."""
+        """Yield mistakes: a KL target that nothing can reach, and two penalties for the same truncation."""
         if self.args.kl_target is not None and not self.args.kl_coef:
             yield "args.kl_target", "kl_coef is 0; expected more, to start from"
         if self.args.missing_eos_penalty is not None and self.args.missing_eos_score is not None:

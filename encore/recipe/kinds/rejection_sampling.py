@@ -13,7 +13,7 @@ IN_DEVIATIONS = ("gold", "judge")  # rewards in standard deviations; all others 
 
 
 class RejectionSamplingStage(Drawing):
-    """Completions are drawn from the policy, and those that the verifier gives 1 are kept."""
+    """A stage that draws completions of the policy and keeps those that the verifier finds right."""
 
     product = "demonstrations"
     required = ("task", "template")
@@ -28,7 +28,7 @@ class RejectionSamplingStage(Drawing):
 
     @rule
     def _thresholds(self) -> Iterator[Mistake]:
-        """Yield a threshold of a reward that the task lacks, or that lets all or nothing pass."""
+        """Yield a threshold of a reward that the task lacks, or that all completions or none would pass."""
         world = self.task.make_world() if self.task else None
         known("keep", self.keep, [*COMMON, *(world.rewards if world else {})], "reward", as_key=True)
         for name, least in self.keep.items():

@@ -13,9 +13,9 @@ OF_COMPARISONS = ("demonstrations", "lora", "members", "normalize")
 
 
 class RewardModelStage(TuningStage):
-    """A reward model is trained. With `lora` its head is trained whole.
+    """A stage that trains a reward model. With `lora` its head is trained whole.
 
-    The examples of a batch are prompts or, of shuffled comparisons, pairs.
+    The examples of a batch are prompts or, for shuffled comparisons, pairs.
     """
 
     holds_data_out = True
@@ -42,7 +42,7 @@ class RewardModelStage(TuningStage):
 
     @rule
     def _comparisons_or_labels(self) -> Iterator[Mistake]:
-        """Yield a reward model that learns from both or neither, and keys that do not go with labels."""
+        """Yield a mistake unless there are either comparisons or labels, and keys that labels exclude."""
         if (self.labels is None) == (self.comparisons is None):
             yield "labels, comparisons", "expected one of the two"
             return
@@ -53,7 +53,7 @@ class RewardModelStage(TuningStage):
 
     @rule
     def _one_centre(self) -> Iterator[Mistake]:
-        """Yield mistakes: demonstrations with two sources, or with a source that is not sound."""
+        """Yield mistakes: demonstrations with two sources, or with mistakes in their source."""
         if self.demonstrations is None:
             return
         if "demonstrations" in self.needs:

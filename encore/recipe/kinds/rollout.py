@@ -20,7 +20,7 @@ PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": Fal
 
 
 class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
-    """The policy is trained on rewards of its own completions.
+    """A stage that trains the policy on rewards of its own completions.
 
     With `global_batch`, which counts completions, a rollout has args.generation_batch_size of them.
     """
@@ -44,7 +44,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def weights(self) -> dict[str, dict[str, float]]:
-        """The rewards by where they stand in the stage."""
+        """The rewards by their place in the stage."""
         return {"rewards": self.rewards or {}}
 
     @property
@@ -54,7 +54,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def batches(self) -> dict[str, int]:
-        """The completions of an optimizer step, and of a rollout, as in TrainingStage."""
+        """The completions of an optimizer step and of a rollout, by the keys that set them."""
         whole = self.args.generation_batch_size
         of_rollout = {"args.generation_batch_size": whole} if whole and self.global_batch else {}
         return super().batches | of_rollout
@@ -68,7 +68,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def lengths(self) -> tuple[int, int] | None:
-        """The lengths of a rollout and of an optimizer step, in `units`; None if TRL decides the rollout."""
+        """The lengths of a rollout and of an optimizer step, in `units`; None if TRL sets the rollout's."""
         if self.global_batch:
             whole = self.args.generation_batch_size
             return (whole, self.global_batch) if whole else None
@@ -84,7 +84,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def steps_a_rollout(self) -> float:
-        """The number of optimizer steps that are made on a rollout."""
+        """The number of optimizer steps on each rollout."""
         whole, step = self.lengths or (1, 1)
         return whole * self.args.num_iterations / step
 
@@ -119,12 +119,12 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def caps_by_step(self) -> Caps:
-        """The caps of completions from step 0 on; empty without a cap."""
+        """The caps on completions by step, from step 0 on; empty without a cap."""
         cap = self.args.max_completion_length
         return {} if cap is None else {0: cap}
 
     def _near(self, size: int) -> int:
-        """Return the group size that divides a rollout of `size`, nearest to the recipe's."""
+        """Return the group size that divides a rollout of `size` and is nearest to the recipe's own."""
         group = self.args.num_generations or 0
         near = (n for gap in range(group, FARTHEST) for n in (2 * group - gap, gap))
         return next((n for n in near if self.least_group <= n <= size and not size % n), size)
@@ -138,7 +138,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @rule
     def _server(self) -> Iterator[Mistake]:
-        """Yield keys that do not go with vLLM, colocated or as a server."""
+        """Yield keys that contradict the use of vLLM, colocated or as a server."""
         args = self.args
         if not args.use_vllm or args.vllm_mode != "server":
             if self.vllm_gpus is not None:

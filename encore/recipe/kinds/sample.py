@@ -1,4 +1,4 @@
-"""Stage `sample`: completions of the policy, to be labelled."""
+"""Stage `sample`: completions of the policy are drawn, which another stage labels."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ from encore.recipe.kinds.stage import Drawing
 
 
 class SampleStage(Drawing):
-    """Completions are drawn from the policy."""
+    """A stage that draws completions of the policy."""
 
     product = "samples"
     needs_answers = False

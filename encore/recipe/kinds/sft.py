@@ -1,7 +1,7 @@
 """Stage `sft`: the policy learns from demonstrations.
 
-They are those of a stage (needs.data), of a world (task, template, corpus) or of a data set (task), and those
-of `also`. Demonstrations of more than args.max_length tokens are left out.
+The demonstrations come from a stage (needs.data), a world (task, template, corpus) or a data set (task), and
+from `also`. Demonstrations of more than args.max_length tokens are left out.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,13 +19,13 @@ FIRST = ("data", "task")  # names of the source that `also` goes with
 
 
 class MixedIn(DemonstrationSource):
-    """Further demonstrations, mixed in at random."""
+    """Further demonstrations, which are mixed in at random."""
 
     share: PartOfAll | None = None  # of all rows, in place of their number
 
 
 class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
-    """The policy learns from demonstrations."""
+    """A stage in which the policy learns from demonstrations."""
 
     takes = {"data": "demonstrations"}
     required = ("args.learning_rate", "args.lr_scheduler_type")
@@ -41,7 +41,7 @@ class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
 
     @property
     def parts(self) -> Mapping[str, DemonstrationSource]:
-        """The sources: the stage itself, and those of `also` by name."""
+        """The sources by name: the stage itself, and the sources of `also`."""
         return {"": self, **self.also}
 
     @rule
@@ -64,7 +64,7 @@ class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
 
     @rule
     def _sources_beside(self) -> Iterator[Mistake]:
-        """Yield sources of `also` that are not sound, or that leave the first source no share."""
+        """Yield sources of `also` that have mistakes, or that leave the first source no share."""
         for name, source in self.also.items():
             if name in FIRST:
                 yield f"also.{name}", "a reserved name; call the source something else"

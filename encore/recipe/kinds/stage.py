@@ -13,7 +13,7 @@ from encore.runtime.gpus import SHARDED, SPREAD
 
 
 class Lora(Model):
-    """Adapters of the policy, trained in place of its weights and added to them at the end."""
+    """The adapters of the policy, which are trained instead of its weights and added to them at the end."""
 
     rank: Positive
     alpha: AboveZero  # the adapters' product is multiplied by alpha/rank
@@ -34,7 +34,7 @@ Rule = Callable[[Any], Iterator[Mistake]]
 
 
 def rule(check: Rule) -> Rule:
-    """Mark a method of a stage that yields the mistakes of keys which do not go together."""
+    """Mark a method of a stage as a rule, which yields the mistakes of keys that contradict each other."""
     vars(check)["is_rule"] = True
     return check
 
@@ -42,9 +42,9 @@ def rule(check: Rule) -> Rule:
 class Stage(Model):
     """A stage of any kind.
 
-    A field is None if the recipe does not set it and it has no fitting default. The class variables say what
-    a stage must have after the layers of scale and arm are merged; its rules say which of its keys go
-    together.
+    A field is None if the recipe does not set it and there is no sensible default. The class variables say
+    which keys a stage must have once the layers of scale and arm are merged; its rules say which keys
+    contradict each other.
     """
 
     required: ClassVar[tuple[str, ...]] = ()  # keys
@@ -67,7 +67,7 @@ class Stage(Model):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        """Collect the rules of the class and its bases; a rule of the same name replaces that of a base."""
+        """Collect the rules of the class and its bases; a rule replaces the base's rule of the same name."""
         marked = (
             name
             for each in reversed(cls.__mro__)
@@ -79,19 +79,19 @@ class Stage(Model):
     def unsound(self) -> Iterator[Mistake]:
         """Yield the mistakes within a task, a form, rewards or documents.
 
-        Rules assume that there are none.
+        The rules of the stage assume that there are no such mistakes.
         """
         yield from ()
 
     def broken(self) -> Iterator[Mistake]:
-        """Yield what is unsound or, if nothing is, the mistakes by the rules, those of a base class first."""
+        """Yield what `unsound` yields or, if nothing, the mistakes by the rules, base classes first."""
         mistakes = [*below("", self.unsound())]
         yield from mistakes
         for check in () if mistakes else self.rules:
             yield from below("", check(self))
 
     def incomplete(self) -> Iterator[Mistake]:
-        """Yield the first missing key; else the first field of `args` that must be written out."""
+        """Yield the first missing key or, if there is none, the first field of `args` left to a default."""
         stood_for = {name for key in self.model_fields_set for name in self.stands_for.get(key, ())}
         for key in self.required:
             if key not in stood_for and not _is_said(self, key):
@@ -107,7 +107,7 @@ class Stage(Model):
                 return
 
     def check_rules(self, path: str = "", where: str = "", whole: bool = False) -> None:
-        """Raise UserError with what `broken` yields: lines that begin with `path` and end with `where`.
+        """Raise UserError with what `broken` yields, in lines that begin with `path` and end with `where`.
 
         `whole`: also with what `incomplete` yields; if a key is missing, the rules are not applied.
         """
@@ -120,22 +120,22 @@ class Stage(Model):
 
     @property
     def made(self) -> str:
-        """The product of the stage: "a model", "a reward model", "samples", "preferences" and so on."""
+        """The kind of the stage's product: "a model", "a reward model", "samples", "preferences" etc."""
         return self.product
 
     @classmethod
     def played_by(cls, role: str) -> str:
-        """Return what can fill a role that the stage needs, such as "samples or preferences"."""
+        """Return the kinds of product that can fill a role of the stage, such as "samples or preferences"."""
         return cls.takes.get(role, PLAYED_BY.get(role, "a model"))
 
     @property
     def parts(self) -> Mapping[str, Formed]:
-        """The parts that put questions or prompts, by the name of a domain or further source; else by ""."""
+        """The parts of the stage that ask questions, by the name of a domain or further source, or by ""."""
         return {"": self} if isinstance(self, Formed) else {}
 
     @property
     def by_chat(self) -> bool:
-        """Whether a part is put by the chat template of the policy's tokenizer."""
+        """Whether a part of the stage uses the chat template of the policy's tokenizer."""
         return any(part.chat is not None for part in self.parts.values())
 
     @property
@@ -145,18 +145,18 @@ class Stage(Model):
 
     @property
     def training_nodes(self) -> int:
-        """The number of machines that train; if there are several, a vLLM server has one more, the last."""
+        """The number of machines that train; a vLLM server has one more if there are several: the last."""
         nodes = self.resources.nodes
         return nodes - 1 if nodes > 1 and self.serving else nodes
 
     @property
     def marks(self) -> range:
-        """The steps after which the model is measured within the stage."""
+        """The steps after which the model is measured while the stage trains."""
         return range(0)
 
     @rule
     def _one_machine(self) -> Iterator[Mistake]:
-        """Yield resources that no machine, or not the requested number of machines, can give."""
+        """Yield resources that no machine, or not the requested number of machines, can provide."""
         nodes, gpus = self.resources.nodes, self.resources.gpu
         if nodes == 1:
             check_one(gpus, self.serving)
@@ -166,7 +166,7 @@ class Stage(Model):
 
     @rule
     def _no_shards(self) -> Iterator[Mistake]:
-        """Yield a mistake for `shard` in a stage whose weights are never spread."""
+        """Yield a mistake for `shard` if the stage never spreads its weights."""
         how, gpus = self.resources.shard, self.resources.gpu
         if how and (self.run not in SHARDED or gpus < 2):
             kinds = ", ".join(SHARDED)
@@ -185,7 +185,7 @@ def _is_said(stage: Stage, key: str) -> bool:
 
 
 class FromPolicy(Stage):
-    """A stage that starts from a model: a stage's, or one of the Hub or a folder."""
+    """A stage that starts from a model, which another stage, the Hub or a folder provides."""
 
     model: Source | None = None
 

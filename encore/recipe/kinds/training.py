@@ -35,11 +35,11 @@ class TrainingStage(Stage):
 
     @property
     def batches(self) -> dict[str, int]:
-        """The examples of an optimizer step over all processes, by the key that sets it; {} if none does."""
+        """The examples of an optimizer step over all processes, by the key that sets them, or {}."""
         return {"global_batch": self.global_batch} if self.global_batch else {}
 
     def portion(self, processes: int) -> Portion:
-        """Return the portion of each of `processes` processes.
+        """Return the portion of a batch that each of `processes` processes takes.
 
         Raises UserError if the batch does not divide.
         """
@@ -55,12 +55,12 @@ class TrainingStage(Stage):
 
     @property
     def steps(self) -> int | None:
-        """The optimizer steps, of each member of an ensemble; None if the stage goes by epochs."""
+        """The optimizer steps of each member of an ensemble; None if the stage is measured in epochs."""
         return self.args.max_steps if self.args.max_steps > 0 else None
 
     @rule
     def _same_on_each_machine(self) -> Iterator[Mistake]:
-        """Yield a mistake if a stage has different numbers of GPUs on its machines."""
+        """Yield a mistake if the machines of a stage have different numbers of GPUs."""
         gpus, nodes = self.resources.gpu, self.resources.nodes
         if nodes == 1:
             return
@@ -95,7 +95,7 @@ class TrainingStage(Stage):
 
     @rule
     def _nothing_that_a_trainer_falls_over(self) -> Iterator[Mistake]:
-        """Yield fields of `args` at which a Trainer would fail, or lose work, long after the start."""
+        """Yield fields of `args` with which a Trainer would fail, or lose work, long after the start."""
         for name in INTERVALS:
             steps = getattr(self.args, name)
             if steps is not None and steps > 1 and steps != int(steps):
@@ -123,7 +123,7 @@ class MeasuredStage(TrainingStage):
 
     @rule
     def _measured_before_the_end(self) -> Iterator[Mistake]:
-        """Yield mistakes of measured steps: not known beforehand, behind the end, or too many."""
+        """Yield mistakes of the steps to measure: not known beforehand, after the end, or too many."""
         every, steps = self.evaluate_every, self.args.max_steps
         if every is None:
             return
@@ -146,13 +146,13 @@ class MeasuredStage(TrainingStage):
 
 
 class TuningStage(FromPolicy, TrainingStage):
-    """A stage that goes on training a model, whole or by adapters."""
+    """A stage that continues to train a model, either its weights or adapters."""
 
     lora: Lora | None = None
 
     @rule
     def _adapters_that_all_see(self) -> Iterator[Mistake]:
-        """Yield keys that cannot take adapters into account."""
+        """Yield keys that take no account of adapters."""
         if self.lora is None:
             return
         sharded, by_vllm = self.resources.shard, getattr(self.args, "use_vllm", False)
