@@ -1,4 +1,4 @@
-"""The figure of dials, with a panel for each factor: the final accuracy of arms that differ in it alone."""
+"""The figure of dials: a panel for each factor, with the final accuracy of arms that differ in it alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def draw(
 
 
 def in_words(by_factor: Mapping[str, list[Level]]) -> str:
-    """Return what the figure shows: `group size: 2 0.61 [0.59, 0.63], 4 …`."""
+    """Return the content of the figure in words: `group size: 2 0.61 [0.59, 0.63], 4 …`."""
     return "; ".join(
         f"{factor}: " + ", ".join(f"{level.name} {shown(level.result)}" for level in each)
         for factor, each in by_factor.items()

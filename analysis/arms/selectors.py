@@ -50,7 +50,7 @@ def selectors(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_policy(run: Run, numbers: pd.DataFrame, task: str, policy: Contender) -> list[Found]:
-    """Return a policy's curves in the order of ORDER, and within a selector of arms."""
+    """Return a policy's curves, sorted by selector as in ORDER, and then by arm."""
     places = list(dict.fromkeys(in_arm(run, policy, arm) for arm in run.arms))
     curves = list(_selected(run, numbers, task, places))
     if not curves:
@@ -62,7 +62,7 @@ def _of_policy(run: Run, numbers: pd.DataFrame, task: str, policy: Contender) ->
 
 
 def _selected(run: Run, numbers: pd.DataFrame, task: str, places: list[Contender]) -> Iterator[Found]:
-    """Yield what reward models select at these places; an evaluation that arms share comes once."""
+    """Yield the selections of reward models at these places; an evaluation that arms share comes once."""
     seen = set()
     for place in places:
         for best in SELECTORS.values():
@@ -77,14 +77,14 @@ def _selected(run: Run, numbers: pd.DataFrame, task: str, places: list[Contender
 
 
 def _whole(run: Run, place: Contender) -> str:
-    """Return the name of the arm's reward model when its score of the whole selects."""
+    """Return the name of the arm's reward model if it selects by its score of the whole completion."""
     proxy = run.graph.inputs(run.evaluation(place.arm, place.checkpoint))["proxy"]
     stage = run.graph.stage(proxy)
     return WHOLE.get(stage.labels or "", COMPARED) if isinstance(stage, RewardModelStage) else COMPARED
 
 
 def selectors_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the largest n, without the columns that say nothing."""
+    """Return the rows with the largest n, without columns that have no content."""
     rows = [
         {
             "task": task,

@@ -1,4 +1,4 @@
-"""Results on the page: how well every checkpoint does, and the effect of each arm."""
+"""Section "results" of the page: how well every checkpoint does, and the effect of each arm."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Page:
 
 
 def view(run: Run, numbers: pd.DataFrame, arms: Arms, elsewhere: set[str]) -> View:
-    """Return the section; `elsewhere`: tasks whose numbers are in tables of another section."""
+    """Return the section; `elsewhere` are tasks with their numbers in the tables of another section."""
     by = best(arms.templates)
     every = Table("arms", "Arms and metrics", arms.levels, levels_shown(run, arms.levels, by))
     title = "Accuracy of the best of n by what selects it"

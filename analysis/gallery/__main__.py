@@ -30,7 +30,7 @@ MANUAL = Path("docs/pictures")
 
 
 def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
-    """Write the first page, and the pages of these records (default: of all)."""
+    """Write the first page, and the pages of the records `names`, or of all records."""
     graph = Graph(load_all(Path("recipes")))
     known = [record.name for record in folders(folder)]
     for name in names:

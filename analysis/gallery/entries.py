@@ -1,4 +1,4 @@
-"""The entries of the gallery, one for each record or report: a row of squares for its claims, and a card."""
+"""The entries of the gallery, one for each record or report: a card with a row of squares for the claims."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Group(NamedTuple):
 
 
 class Meaning(NamedTuple):
-    """The sign in the square of a verdict, and the meaning of the verdict."""
+    """The sign in a verdict's square, and the meaning of the verdict."""
 
     word: str
     sign: str
@@ -44,7 +44,7 @@ MEANINGS = (
 
 @dataclass(frozen=True)
 class Entry:
-    """One record, or one report of this machine."""
+    """A record, or a report of this machine, as the gallery shows it."""
 
     name: str  # of the recipe, with the scale where it is not cpu
     scale: str
@@ -59,7 +59,7 @@ class Entry:
 
     @property
     def groups(self) -> list[Group]:
-        """The claims by column: the papers' primary ones, their others, ours, and sanity checks."""
+        """The claims by column: primary claims of papers, other claims of papers, our claims, sanity checks."""
         papers, ours, sanity = scoreboard.groups(self.lines)
         primary = [line for line in papers if line.family == "primary"]
         others = [line for line in papers if line.family != "primary"]
@@ -83,7 +83,7 @@ class Entry:
 
 
 def of_record(record: Path, graph: Graph) -> Entry:
-    """Return what is shown of a record."""
+    """Return the entry of a record."""
     name, _, scale = record.name.rpartition("-")
     recipe, run = graph.recipes[name], records.run_of(record, graph)
     shows, _, judged = records.told(record, graph)
@@ -103,7 +103,7 @@ def of_record(record: Path, graph: Graph) -> Entry:
 
 
 def of_report(report: Path, recipe: Recipe, scale: str) -> Entry:
-    """Return what is shown of a report's folder, which has claims.csv."""
+    """Return the entry of a report; its folder has claims.csv."""
     judged = report / "claims.csv"
     return Entry(
         name=recipe.name,

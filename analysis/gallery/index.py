@@ -1,4 +1,4 @@
-"""The first page of a gallery: all claims as squares, a card for each recipe, and what is beside them."""
+"""The first page of a gallery: all claims as squares, a card for each recipe, and links to the rest."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper whose claims can be picked, and the recipes that re-perform it."""
+    """A paper whose claims a reader can select, and the recipes that reproduce it."""
 
     name: str
     recipes: Sequence[str]
@@ -109,7 +109,7 @@ def render(contents: Contents) -> str:
 
 
 def _papers(listed: Iterable[Entry], graph: Graph) -> list[Paper]:
-    """Return whose claims there are, by name."""
+    """Return the papers with claims in this list, by name."""
     names = sorted({line.paper for entry in listed for line in entry.lines})
     recipes: dict[str, list[str]] = {name: [] for name in names}
     for name, recipe in graph.recipes.items():

@@ -1,4 +1,4 @@
-"""A record's page, made again from the record alone, with the sections of the report it was taken from."""
+"""The page of a record, made again from the record alone, with the sections of its report."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ TABLES_ALONE = ("win-rates", "gain-by-protocol", "rejection-sampling")
 def page(record: Path, graph: Graph, scratch: Path, formats: Sequence[str] = ("svg",)) -> str:
     """Return the page of a record; its figures are drawn into the folder `scratch` in these formats.
 
-    It is made from the record's numbers; what takes more than numbers is as the record has kept it.
+    It is made from the record's numbers; parts that need more than numbers are copied from the record.
     """
     run, table = with_curves(record, graph)
     results = build(run, table)

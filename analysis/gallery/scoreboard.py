@@ -1,4 +1,4 @@
-"""All claims of all records, a row each, for the scoreboard and its filters."""
+"""All claims of all records for the scoreboard and its filters, with a row for each claim."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -61,12 +61,12 @@ def _unfit(graph: Graph, node: Node, result: Path, other: Path) -> str | None:
 
 
 def _products(data: Mapping[str, Any]) -> list[Path]:
-    """Return the folder of each product of a stage, relative to the run's."""
+    """Return the folder of each product of a stage, relative to the run's folder."""
     return [Path(product["model"]) for product in sentinel.products(data)]
 
 
 def _without_weights(metrics_json: Path, other: Path) -> str | None:
-    """Return which product of a stage is not in the folder of its run as recorded; None if all are."""
+    """Return a product of a stage that is missing or changed in its run's folder; None if all are as recorded."""
     try:
         data = sentinel.read_sentinel(metrics_json)
     except (OSError, ValueError):
@@ -78,7 +78,7 @@ def _without_weights(metrics_json: Path, other: Path) -> str | None:
 
 
 def _copy(result: Path, here: Path, other: Path) -> None:
-    """Copy the products, then the files and the result itself, and last the record: then all is there."""
+    """Copy the products, then the files and the result, and the record last, as a sign that all is there."""
     for folder in _products(sentinel.read_sentinel(result)) if here.name == "metrics.json" else []:
         partial = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The choices of a run, `--config recipe=… scale=… seeds=… arms=… claims=… part=… track=…`, checked."""
+"""The choices of a run after checks: `--config recipe=… scale=… seeds=… arms=… claims=… part=… track=…`."""
 
 import re
 import shlex
@@ -49,17 +49,17 @@ class Choice:
     def report(self) -> str:
         """The report of a recipe.
 
-        Chosen arms or claims have a separate one, and leave the whole report alone.
+        A report of chosen arms or claims is separate, and leaves the whole report unchanged.
         """
         return CHOSEN if self.arms or self.claims or isinstance(self.seeds, tuple) else "report"
 
     def named(self, recipe: str) -> str:
-        """Return how our processes name the recipe: by its name, or its file if it is not in recipes/."""
+        """Return the name by which our commands know the recipe; its file if it is not in recipes/."""
         return str(self.file) if self.file and self.file.stem == recipe else recipe
 
     @property
     def plan(self) -> str:
-        """All of --config, as the planner's command line has it."""
+        """All choices of --config, in the form of the planner's command line."""
         return shlex.join(f"{key}={value}" for key, value in self.asked)
 
     @property
@@ -106,7 +106,7 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
 
 
 def _listed(value: Any) -> list[str]:
-    """Return the words of `a,b`, or of a list."""
+    """Return the words of the text `a,b`, or of a list."""
     words = value if isinstance(value, list | tuple) else str(value).split(",")
     return [str(word).strip() for word in words if str(word).strip()]
 
@@ -136,7 +136,7 @@ def _check_seeds(value: int, kind: Any) -> None:
 
 
 def _part(asked: Any) -> tuple[int, int]:
-    """Return (2, 4) from `2/4`."""
+    """Return (2, 4) from the text `2/4`."""
     match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", str(asked))
     which, of = map(int, match.groups()) if match else (1, 0)
     if which > of:
@@ -145,7 +145,7 @@ def _part(asked: Any) -> tuple[int, int]:
 
 
 def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[list[str], list[int]]:
-    """Return arms and seeds of a report of the recipe. Raises UserError for an arm or claim that it lacks."""
+    """Return arms and seeds of a recipe's report. Raises UserError for an arm or claim that does not exist."""
     arms = _chosen_arms(recipe, scale, chosen.arms, chosen.claims) if report == CHOSEN else ()
     if isinstance(chosen.seeds, tuple) and (dials := sorted(recipe.dial_seeds & {*chosen.seeds})):
         why = f"the dials of {recipe.name} were chosen on seed {dials[0]}, so nothing is judged on it"
@@ -154,7 +154,7 @@ def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[
 
 
 def _chosen_arms(recipe: Recipe, scale: str, arms: Sequence[str], claims: Sequence[str]) -> tuple[str, ...]:
-    """Return the arms that are named, and the arms that the named claims compare; all if nothing is named."""
+    """Return the named arms, and the arms that the named claims compare; all arms if nothing is named."""
     known(f"--config arms: {recipe.name} at scale {scale}", arms, recipe.arms(scale), "arm")
     stated = {claim.id: claim for claim in recipe.claims(scale)}
     known(f"--config claims: {recipe.name} at scale {scale}", claims, [*stated], "claim")

@@ -7,7 +7,7 @@ from encore.workflow import after_job, warm
 
 
 def _literal(command: str) -> str:
-    """Return a command in which Snakemake has no placeholders to fill in."""
+    """Return a command in which Snakemake will fill in nothing, because braces are doubled."""
     return command.replace("{", "{{").replace("}", "}}")
 
 

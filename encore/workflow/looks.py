@@ -1,4 +1,4 @@
-"""The choice `--config seeds=auto`: the looks that were taken decide what is run (encore.recipe.looks)."""
+"""The choice `--config seeds=auto`: the looks taken so far decide what is run (encore.recipe.looks)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,7 +11,10 @@ from encore.recipe.looks import LOOKS, Look, following, path, read_look, seeds_o
 
 
 def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[Node]:
-    """Return the nodes that the look after `taken` judges, upstream first; after the last, the report's."""
+    """Return the nodes that the look after `taken` judges, upstream first.
+
+    After the last look they are the nodes of the report.
+    """
     known = graph.recipes[recipe]
     counts = seeds_of(known.arms(scale), taken)
     seeds = {arm: known.selection(scale, "report", count)[1] for arm, count in counts.items()}
@@ -19,14 +22,14 @@ def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[
 
 
 def judged(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> str:
-    """Return the hash of what the look after `taken` is judged from, or after the last look, the report."""
+    """Return the hash of what the look after `taken` is judged from; after the last look, the report's."""
     return validity.judged(
         graph, recipe, nodes(graph, recipe, scale, taken), [asdict(look) for look in taken]
     )
 
 
 def holding(graph: Graph, recipe: str, scale: str) -> list[Look]:
-    """Return the valid looks on disk: each fits the recipe as it is, and so do the looks before it."""
+    """Return the valid looks on disk. A look is valid if it and all earlier looks fit the present recipe."""
     taken: list[Look] = []
     while look := following(taken):
         file = path(recipe, scale, look)
@@ -38,9 +41,9 @@ def holding(graph: Graph, recipe: str, scale: str) -> list[Look]:
 
 
 def judgements(graph: Graph, recipe: str, scale: str) -> dict[Path, str]:
-    """Return file -> hash of what it is judged from, for each look that holds or may yet be taken.
+    """Return file -> hash of what the look is judged from, for each valid look and each possible later look.
 
-    For a look after one that does not hold nothing is known: its hash is empty, as without a record.
+    If a look is not valid, nothing is known about later ones: their hash is empty, as without a record.
     """
     taken = holding(graph, recipe, scale)
     hashes = [judged(graph, recipe, scale, taken[:i]) for i in range(len(taken))]
@@ -52,8 +55,8 @@ def judgements(graph: Graph, recipe: str, scale: str) -> dict[Path, str]:
 def ask(checkpoints: Any, recipe: str, scale: str, before: int | None = None) -> list[Look]:
     """Return the looks before the one of `before` seeds, or all, from Snakemake's `checkpoints`.
 
-    Raises Snakemake's IncompleteCheckpointException for the first look that is not yet taken; Snakemake then
-    takes it and asks again.
+    Raises Snakemake's IncompleteCheckpointException for the first missing look; Snakemake then takes the look
+    and asks again.
     """
     taken: list[Look] = []
     while (look := following(taken)) and look != before:

@@ -110,7 +110,7 @@ def split_of(question: str) -> str:
 
 
 def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
-    """Return `n` problems with distinct questions from a split, the first n of any longer sample of the seed.
+    """Return `n` problems with distinct questions from a split: the first n of the seed's endless sequence.
 
     Raises UserError if many draws bring no new question, so that the world must be nearly exhausted.
     """

@@ -100,7 +100,7 @@ def untagged(
 
 @dataclass(frozen=True)
 class Bilingual:
-    """Dials: the `language` that questions ask for, "english", "spanish" or "either".
+    """World `bilingual`; the dial `language` is what questions ask for: "english", "spanish" or "either".
 
     It has the dials of `chain` too.
     """
@@ -144,7 +144,7 @@ class Bilingual:
         return Problem(MARKS[language] + bare.question, bare.answer, bare.difficulty)
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Return whether the answer is the number as one writes it, alone or after a summary."""
+        """Return whether the answer is the number as usually written, alone or after a summary."""
         return stated(completion) == problem.answer
 
     def stated(self, completion: str) -> str | None:

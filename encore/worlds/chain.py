@@ -43,7 +43,7 @@ BETWEEN = ",|wait"  # separators of steps
 
 
 def _going_on(problem: Problem, add: Adder) -> Adder:
-    """Return `add`, after the sums that the problem comes with."""
+    """Return `add`, a function that adds terms, for use after the sums that the problem comes with."""
     begun = _begun(problem)
     return lambda operands: begun.pop(0) if begun else add(operands)
 
@@ -54,7 +54,7 @@ def _begun(problem: Problem) -> list[int]:
 
 
 def _idling(problem: Problem, steps: list[str], mean: float, rng: random.Random) -> str:
-    """Return the steps, each followed by `mean` dots on average; the steps of the problem have no dots."""
+    """Return the steps, each followed by `mean` dots on average; steps that the problem brings have no dots."""
     count = len(_begun(problem))
     return ",".join(steps[:count] + [step + dots(mean, rng) for step in steps[count:]])
 
@@ -142,9 +142,9 @@ def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
 
 
 def unrepaired(problem: Problem, completion: str) -> float:
-    """Return 1 if a step before the last is wrong and not written again, right, after `wait`; else 0.
+    """Return 1 if a step before the last is wrong and is not written again, right, after `wait`; else 0.
 
-    The steps after it then go on from a visible slip, to a wrong answer.
+    The later steps then continue from a visible slip, to a wrong answer.
     """
     text = scratchpad(completion).replace(".", "").replace("wait", ",wait")
     parts = [part for part in text.split(",") if part not in ("", "wait")]
@@ -183,7 +183,7 @@ def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]
 def _leads(problem: Problem, completion: str) -> bool:
     """Return whether steps of at most SUMMANDS numbers lead from the terms to the answer, without a slip.
 
-    A repaired slip does not count as a slip. A sum of all terms in one step would be a guess.
+    A repaired slip does not count. A sum of all terms in one step would be a guess.
     """
     added = (operands_of(step[1]) for step in STEP.finditer(scratchpad(completion)))
     if any(len(operands) > SUMMANDS for operands in added) or unrepaired(problem, completion):
@@ -193,7 +193,7 @@ def _leads(problem: Problem, completion: str) -> bool:
 
 @dataclass(frozen=True)
 class Chain:
-    """Dials of sums.
+    """The dials of sums.
 
     `terms` is [fewest, most]; `digits` the most digits of an operand; `operators` "+" or "+-"; `weights` how
     often each number of terms is drawn, fewest first (uniform by default); `slipped` the share of problems
@@ -263,12 +263,12 @@ class Chain:
     def verify(self, problem: Problem, completion: str) -> bool:
         """Return whether the answer is the number as usually written; `015` or other scripts are wrong.
 
-        With the dial `worked` its steps must lead to it too.
+        With the dial `worked` the completion's steps must lead to it too.
         """
         return answer(completion) == problem.answer and (not self.worked or _leads(problem, completion))
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step is right: its sum is, and its operands are unused terms or results.
+        """Return whether each step is right: its sum is right, and its operands are unused terms or results.
 
         A wrong result counts as a result, so an error that is carried forward is one wrong step. If a step is
         written again, the numbers left are as before it was first written, so that `wait` can repair it.

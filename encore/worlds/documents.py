@@ -1,4 +1,4 @@
-"""Documents: their tags and filler, and the mixture of kinds that makes up a corpus."""
+"""Documents: their tags, their filler, and the mixture of kinds that a corpus consists of."""
 
 import inspect
 import random
@@ -32,7 +32,7 @@ def dots(mean: float, rng: random.Random) -> str:
 
 
 def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float], list[dict[str, float]]]:
-    """Check `{kind: weight}` or `{kind: {weight: w, dial: value}}`; return its kinds, weights, dials."""
+    """Check a mixture, `{kind: weight}` or `{kind: {weight: w, dial: value}}`; return kinds, weights, dials."""
     parsed = []
     for kind, item in mixture.items():
         where = f"mixture.{kind}"

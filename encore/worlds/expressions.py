@@ -1,4 +1,4 @@
-"""Arithmetic written as text, `+ - * /`, brackets and whole numbers, evaluated exactly."""
+"""Arithmetic as text (`+ - * /`, brackets and whole numbers), which is evaluated exactly."""
 
 import ast
 import re
@@ -26,7 +26,7 @@ class Work:
 
 
 def combine(x: Work, sign: str, y: Work) -> Work:
-    """Return `x sign y`, in brackets where it needs them. Raises ZeroDivisionError."""
+    """Return `x sign y` as text, with brackets where needed, and its value. Raises ZeroDivisionError."""
     value = OPERATORS[sign](x.value, y.value)
     if isinstance(value, Fraction) and value.denominator == 1:
         value = value.numerator
@@ -61,7 +61,7 @@ def makes(work: Work | None, numbers: Sequence[int], target: int) -> bool:
 
 
 def reach(numbers: Sequence[int], target: int) -> Work | None:
-    """Return an expression of all these numbers that has this value; None if there is none.
+    """Return an expression of all these numbers that has the value `target`; None if there is none.
 
     It tries every expression, which takes a few milliseconds for four numbers, and minutes for six.
     """

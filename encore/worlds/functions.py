@@ -71,7 +71,7 @@ def given(problem: Problem) -> tuple[list[Step], dict[int, int]]:
 
 
 def unseen(problem: Problem) -> dict[int, int]:
-    """Return the tests that the question does not show, input -> output, always the same for a problem."""
+    """Return the tests that the question does not show, input -> output; a problem always has the same ones."""
     steps, tests = given(problem)
     inputs = [x for x in HIDDEN if x not in tests]
     return {x: done(steps, x) for x in random.Random(problem.question).sample(inputs, UNSEEN)}
@@ -154,7 +154,7 @@ def _reward(rule: Callable[[Verdicts], float]) -> Callable[[Problem, str], float
 
 @dataclass(frozen=True)
 class Functions:
-    """Dials: `operations` [fewest, most] of a function; `shown`, the number of tests in its question."""
+    """World `functions`; dials: `operations` [fewest, most] of a function; `shown`, the tests in its question."""
 
     operations: tuple[int, int] = (1, 3)
     shown: int = 2
@@ -179,7 +179,7 @@ class Functions:
     def problem(self, rng: random.Random) -> Problem:
         """Return a problem whose shown tests have different outputs.
 
-        Raises UserError if 10,000 functions have none.
+        Raises UserError if none of 10,000 functions has such tests.
         """
         for _ in range(10_000):
             steps = [_step(rng) for _ in range(rng.randint(*self.operations))]
@@ -197,7 +197,7 @@ class Functions:
         return passed(_verdicts(problem, completion))
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step is right: it does what the question says next."""
+        """Return whether each step is right, which means that it does what the question says next."""
         left, before, verdicts = given(problem)[0], "x", []
         for text in texts(completion, ";"):
             verdicts.append(bool(left) and text == put(before, left[0]))

@@ -27,7 +27,7 @@ CENTRE, SCALE = 0.8, 1.25
 
 
 def budget(question: str) -> int:
-    """Return the tokens of a full working from left to right, one answer and one courtesy."""
+    """Return the tokens of a full working from left to right, with one answer and one courtesy."""
     terms = operands_of(question)
     steps, total = left_to_right(terms, sum)
     return sum(len(step) + 1 for step in steps) + len(str(total)) + 2 + 1
@@ -52,7 +52,7 @@ def gold(problem: Problem, reply: str) -> float:
 
 
 def judge(problem: Problem, reply: str, *, length: float, courtesy: float, blind: float) -> float:
-    """Return the score of an AI judge: gold with three biases that no number of samples averages out.
+    """Return the score of an AI judge: gold and three biases, which no number of samples averages out.
 
     `length`: added for every ten tokens, in gold's units. `courtesy`: added for each courteous phrase.
     `blind`: the share of questions, chosen by their hash, for which the judge takes any answer as right.
@@ -65,5 +65,5 @@ def judge(problem: Problem, reply: str, *, length: float, courtesy: float, blind
 
 
 def _fraction(question: str) -> float:
-    """Return a number in [0, 1) fixed by the question, independent of the hash that splits train and test."""
+    """Return a number in [0, 1) fixed by the question. It is independent of the split into train and test."""
     return text_hash(question, person=b"judge") / 2**64

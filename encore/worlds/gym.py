@@ -38,7 +38,7 @@ LIMITS = Limits(wall=20.0, budget=3600.0, cpu=60, memory=4 << 30, output=1 << 24
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A problem. `entry` is what the library needs to score an answer, pickled; only a sandbox reads it."""
+    """A problem. `entry` is what the library needs to score an answer; it is pickled, and only a sandbox reads it."""
 
     question: str
     answer: str
@@ -59,7 +59,7 @@ class Gym:
 
     @property
     def name(self) -> str:
-        """The world's name in messages."""
+        """The world's name for use in messages."""
         return f"{LIBRARY} {self.task}"
 
     @property
@@ -68,7 +68,7 @@ class Gym:
         return {"partial": lambda problem, completion: self.scores([problem], [completion])[0]}
 
     def problem(self, rng: random.Random) -> Problem:
-        """Draw a problem by a number of `rng`.
+        """Draw a problem, by a random number from `rng`.
 
         Raises UserError if the library refuses the task, or makes no problem of it.
         """
@@ -95,7 +95,7 @@ class Gym:
     def scores(self, problems: Sequence[Problem], completions: Sequence[str]) -> list[float]:
         """Return the library's scores (completions,), 0 for a completion without an answer.
 
-        It never raises for any text: an answer over which a scorer fails or hangs has score 0.
+        It never raises, whatever the text: an answer at which a scorer fails or hangs has score 0.
         """
         answers = [_answer(completion) for completion in completions]
         pairs = zip(problems, answers, strict=True)
@@ -111,11 +111,11 @@ class Gym:
         return [self.scored.get(pair, 0.0) for pair in asked]
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return nothing: the library verifies answers alone."""
+        """Return [], because the library verifies answers alone."""
         return []
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        """Return nothing, as `steps` does."""
+        """Return [], as `steps` does."""
         return []
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
@@ -137,7 +137,7 @@ class Gym:
     def _values(self, calls: Sequence[str], budget: float) -> list[Any]:
         """Return the values (calls,) of calls on the task.
 
-        A value is Failed if its call raised, hung or is beyond `budget`.
+        A value is Failed if its call raised, hung or exceeded `budget`.
         """
         return _values(f"{program()}\ntask = Task({self.task!r}, {self.keys!r})", calls, budget)
 
@@ -174,7 +174,7 @@ def _check_task(name: str, keys: str) -> None:
 
 
 def right(score: float) -> bool:
-    """Return whether a score of the library is that of a right answer."""
+    """Return whether a score of the library means a right answer."""
     return score >= RIGHT
 
 
@@ -183,16 +183,16 @@ def _number(rng: random.Random) -> int:
 
 
 def _answer(completion: str) -> str | None:
-    r"""Return the text of the only `<answer>`, or else of `\boxed{…}` or a mark; None without an answer."""
+    r"""Return the text of the only `<answer>`, or else of a `\boxed{…}` or mark; None without an answer."""
     tagged = answer(completion)
     return final_answer(completion) if tagged is None or "\\boxed" in tagged else tagged
 
 
 def _values(source: str, calls: Sequence[str], budget: float) -> list[Any]:
-    """Return the values (calls,); Failed if there is none.
+    """Return the values (calls,); Failed if a value is missing.
 
-    A program makes TOGETHER calls. If the program runs out of time, its unfinished call is made anew at the
-    head of another program. A call at the head that is not done by the end has failed.
+    A program makes TOGETHER calls. If the program runs out of time, its unfinished call is made anew as the
+    first call of another program. If a first call is not done by the end of the budget, it has failed.
     """
     values: dict[int, Any] = {}
     end = time.monotonic() + budget
@@ -222,5 +222,5 @@ def program() -> str:
 
 @cache
 def _pool(pid: int) -> Pool:
-    """Return a pool of sandboxes for each process; the sandboxes have loaded the library."""
+    """Return the pool of sandboxes of a process; the sandboxes have loaded the library."""
     return Pool(min(4, os.cpu_count() or 1), LIMITS, LOADED)

@@ -1,4 +1,4 @@
-"""A task of reasoning-gym inside the sandbox: its problems are drawn and its answers are scored here alone.
+"""The part of a reasoning-gym task inside the sandbox, where alone problems are drawn and answers scored.
 
 The scorers of the library read the text of a policy, some of them by `eval`. encore/worlds/gym.py gives this
 source to a sandbox as a program, and reads the values of its calls.
@@ -25,7 +25,7 @@ EXAMPLES = ("example_answer", "example_correct_answer", "possible_answer")  # me
 
 
 class Late(BaseException):
-    """The time of a call is over. It is not an Exception, so that the library does not catch it."""
+    """An error that says that the time of a call is over. It is no Exception, so the library does not catch it."""
 
 
 def _ring(*_: Any) -> None:
@@ -36,7 +36,7 @@ signal.signal(signal.SIGXCPU, _ring)
 
 
 def _timed(limit: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what `function` returns. Raises Late after `limit` seconds of CPU, or up to one more."""
+    """Return the result of `function`. Raises Late after `limit` seconds of CPU, or up to one second later."""
     used, most = resource.getrusage(resource.RUSAGE_SELF), resource.getrlimit(resource.RLIMIT_CPU)[1]
     end = int(used.ru_utime + used.ru_stime) + 1 + limit
     resource.setrlimit(resource.RLIMIT_CPU, (min(end, most - 1), most))
@@ -44,7 +44,7 @@ def _timed(limit: int, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class Refused(Exception):
-    """A task was refused; has the key, what is wrong with its value, and the valid keys."""
+    """An error about a refused task. It has the key, what is wrong with its value, and the valid keys."""
 
 
 def _hints(kind: type) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _typed(hint: Any, value: Any) -> Any:
-    """Return a value of JSON as the type of a field. Raises ValidationError for a value of another type."""
+    """Return a JSON value as the type of a field. Raises ValidationError for a value of another type."""
     if typing.get_origin(hint) is tuple and len(parts := typing.get_args(hint)) == 1:
         hint = tuple[parts[0], ...]  # type: ignore[valid-type]  # the library means it so
     return TypeAdapter(hint).validate_json(json.dumps(value), strict=True)
@@ -105,7 +105,7 @@ class Task:
             return type(self.data)(config)[0]
 
     def draw(self, item: int) -> tuple[str, str, bytes] | None:
-        """Return question, answer and the pickled problem; None if the library's own answer is not right."""
+        """Return question, answer and the pickled problem; None if the scorer rejects the library's own answer."""
         entry = _timed(TO_DRAW, self.entry, item)
         answer, held = entry["answer"], entry.get("metadata") or {}
         if answer is None:  # there are many right answers

@@ -57,7 +57,7 @@ def spell(text: str, language: str, switch: float, rng: random.Random) -> str:
 
 
 def as_symbols(text: str) -> str:
-    """Return `text` with the words of both languages as symbols of world `chain`; all else unchanged."""
+    """Return `text`, in which symbols of world `chain` replace the words of both languages."""
     return "".join(_readings(PIECE.findall(text)))
 
 
@@ -78,7 +78,7 @@ def _readings(pieces: list[str]) -> list[str]:
 
 
 def spoken(completion: str) -> Counter[str]:
-    """Count the words of the scratchpad by language, with the words of neither under "".
+    """Count the words of the scratchpad by language; words of neither language are counted under "".
 
     Bare digits and operators, and anything else but spaces, commas and dots, are words of neither language.
     """

@@ -92,7 +92,7 @@ def untagged(
 
 @dataclass(frozen=True)
 class Modular:
-    """Dials: `terms` [fewest, most], each below the `modulus`."""
+    """World `modular`; dials: `terms` [fewest, most], each below the `modulus`."""
 
     terms: tuple[int, int] = (3, 6)
     modulus: int = 10
@@ -121,8 +121,8 @@ class Modular:
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """Return whether each step is right: the sum before it plus the next term.
 
-        Behind all terms, that sum again. After a wrong sum the next step goes on from it. A step that is not
-        a number is wrong, and leaves its term to the next step.
+        After all terms, a right step repeats the sum. After a wrong sum the next step continues from it. A
+        step that is not a number is wrong, and leaves its term to the next step.
         """
         last, *terms = operands_of(problem.question)
         verdicts = []

@@ -130,10 +130,10 @@ def wrong(world: "Preferences", problem: Problem, rng: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Preferences:
-    """Dials: `terms` [fewest, most] of a request, one digit each; and the AI judge's biases (`gold.judge`).
+    """World `preferences`; dials: `terms` [fewest, most] of a request, one digit each, and the judge's biases.
 
-    The biases are `judge_length` and `judge_courtesy` in gold's units, and `judge_blind`, a share of the
-    questions.
+    The biases of the AI judge (`gold.judge`) are `judge_length` and `judge_courtesy` in gold's units, and
+    `judge_blind`, a share of the questions.
     """
 
     terms: tuple[int, int] = (3, 5)
@@ -180,14 +180,14 @@ class Preferences:
         return stated(completion)
 
     def reference(self, problem: Problem) -> str:
-        """Return a reply fixed by the question, good but not perfect: the human reference of win rates."""
+        """Return a reply fixed by the question, good but not perfect, as the human reference of win rates."""
         rng = random.Random(f"reference {problem.question}")
         (kind,) = rng.choices([*REFERENCE], weights=[*REFERENCE.values()])
         dials = {"right": 1 - REFERENCE_ERROR} if kind == "curt" else {"error": REFERENCE_ERROR}
         return self.document(problem, kind, rng, **dials)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step is right: its sum is, and no earlier step used its operands."""
+        """Return whether each step is right: its sum is right, and no earlier step used its operands."""
         return [*read_reply(problem.question, completion).steps]
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:

@@ -12,8 +12,9 @@ from encore.errors import UserError
 class Problem:
     """A problem. `answer` is right: a completion that ends in `<answer>{answer}</answer>` verifies.
 
-    `begun` is the beginning of a reply that comes with the question, behind the prompt; few worlds have it.
-    `number` is the number by which the world finds the problem again; 0 if question and answer are all of it.
+    `begun` is the beginning of a reply that comes with the question, after the prompt; few worlds have it.
+    `number` is the number by which the world finds the problem again; it is 0 if question and answer define
+    the problem.
     """
 
     question: str
@@ -37,15 +38,15 @@ class World(Protocol):
     def problem(self, rng: random.Random) -> Problem: ...
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Return whether the completion's answer is right; never raises, linear time in its length."""
+        """Return whether the completion's answer is right. It never raises, and takes linear time."""
         ...
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step in the scratchpad is right; never raises, linear time in its length."""
+        """Return whether each step in the scratchpad is right. It never raises, and takes linear time."""
         ...
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        """Return the character offset just past each step, in the order of `steps`; linear time."""
+        """Return the character offset just past each step, in the order of `steps`. It takes linear time."""
         ...
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str: ...

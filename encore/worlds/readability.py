@@ -29,7 +29,7 @@ INTEGER = re.compile("-?[0-9]+")
 
 
 def asked(problem: Problem) -> str:
-    """Return the language that a question asks for; the first of LANGUAGES if it asks for none."""
+    """Return the language that a question asks for, or the first of LANGUAGES if it asks for none."""
     return next((name for name, mark in MARKS.items() if problem.question.startswith(mark)), LANGUAGES[0])
 
 
@@ -51,8 +51,8 @@ def language_consistency(problem: Problem, completion: str) -> float:
 def readability(problem: Problem, completion: str) -> float:
     """Measure how far a scratchpad that leads to an answer is in one language, tidy and not repetitive.
 
-    A repeated part counts as a repetition only beyond the number of steps that the sum takes: `3+0=3` may be
-    due twice.
+    An equal part counts as a repetition only beyond the number of steps that need it: `3+0=3` may be due
+    twice.
     """
     words = spoken(completion)
     parts = [part for part in as_symbols(scratchpad(completion)).split(",") if part]

@@ -1,7 +1,7 @@
-"""Replies of world `preferences`: the phrases they are made of, each one token, and how a reply is read.
+"""The replies of world `preferences`: the phrases they are made of, and the reading of a reply.
 
-Every phrase ends with a space of its own, so that phrases can follow one another in any order and no two
-tokens together spell a third. Reading takes linear time, and no reply can make it raise.
+Every phrase is one token and ends with its own space, so that phrases can follow one another in any order and
+no two tokens together spell a third. Reading takes linear time, and no reply can make it raise.
 """
 
 import re
@@ -54,7 +54,7 @@ class Reading:
 def stated(reply: str) -> str | None:
     """Return the number that a reply states as its answer, or an answer in tags.
 
-    The result is None if it states several.
+    The result is None if the reply states several numbers.
     """
     numbers = set(STATEMENT.findall(reply))
     return numbers.pop() if len(numbers) == 1 else None if numbers else answer(reply)

@@ -1,4 +1,4 @@
-"""Text of the worlds: prompts, hashes that split it, the tokenizer and the chat template.
+"""The text of the worlds: prompts, hashes that decide splits, the tokenizer and the chat template.
 
 The tokenizer has one token for each character, tag or fixed phrase.
 """
@@ -39,7 +39,7 @@ def text_hash(text: str, person: bytes = b"") -> int:
 
 
 def length(world: World, text: str) -> int:
-    """Return the number of tokens of a text of the world."""
+    """Return the number of tokens in a text of the world."""
     return len(findall(_pattern({*TURNS, *world.vocabulary}), text))
 
 

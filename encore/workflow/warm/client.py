@@ -1,9 +1,9 @@
-"""The client: `python -I -S …/client.py encore.stages …` does `python -m encore.stages …`, but sooner.
+"""The client `python -I -S …/client.py encore.stages …`, which does `python -m encore.stages …` sooner.
 
 If the server (server.py) serves, the job is forked there, with the arguments, environment, umask and standard
 streams of this process, which waits for the job and ends as it ends. Otherwise, as on another machine, this
-process becomes the plain command; likewise if the server ends before the job, which then goes on from its
-checkpoint. Python starts this file in 0.03 s, because it imports little.
+process becomes the plain command. It also does so if the server ends before the job, which then continues
+from its checkpoint. Python starts this file in 0.03 s, because it imports little.
 """
 
 import contextlib
@@ -25,21 +25,21 @@ HUB = ('"hub"', '"lm_eval"')
 
 
 def may_be_warm(arguments: list[str], environment: dict[str, str]) -> bool:
-    """Return whether a job needs neither network nor GPU, and its libraries start no computing threads."""
+    """Return whether a job can be forked: it needs no network and no GPU, and its libraries start no threads."""
     single = all(environment.get(name) == "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"))
     without_gpu = ("--gpus", "0") in itertools.pairwise(arguments)
     return single and without_gpu and not any(key in text for text in arguments for key in HUB)
 
 
 def owner(connection: socket.socket) -> tuple[int, int]:
-    """Return process and user at the other end."""
+    """Return process and user at the other end of the connection."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     process, user, _ = struct.unpack("3i", credentials)
     return process, user
 
 
 def receive(connection: socket.socket, size: int) -> bytes:
-    """Return `size` bytes. Raises EOFError if the other end closes before."""
+    """Return `size` bytes. Raises EOFError if the other end closes before they have come."""
     data = b""
     while len(data) < size:
         part = connection.recv(size - len(data))
@@ -50,7 +50,7 @@ def receive(connection: socket.socket, size: int) -> bytes:
 
 
 def _asked(name: str, module: str, arguments: list[str]) -> int | None:
-    """Return the status of the job that the server has run; None if it has run no job."""
+    """Return the status of the job that the server has run; None if the server has run none."""
     mask = os.umask(0)
     os.umask(mask)
     request = {"module": module, "arguments": arguments, "umask": mask}
@@ -100,7 +100,7 @@ def _deaf() -> bool:
 
 
 def _end_as(status: int) -> None:
-    """End this process as the job has ended: with the same exit status or by the same signal."""
+    """End this process like the job: with the same exit status or by the same signal."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         with contextlib.suppress(OSError):  # SIGKILL has no handler

@@ -65,7 +65,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The common state of all jobs: the environment, and the files of our code with their times of change."""
+    """The state that all jobs share: the environment, and the files of our code with their modification times."""
 
     environment: dict[str, str]
     files: dict[Path, int]
@@ -75,7 +75,7 @@ class Loaded:
 
 
 def _serve(listener: socket.socket, again: list[str]) -> Request:
-    """Fork a job for each request, and return its request in the new process alone.
+    """Fork a job for each request; return the request only in the new process.
 
     If the first job has another environment than this process, the command `again` is executed in that
     environment. Raises the errors of the imports.
@@ -118,7 +118,7 @@ def _serve(listener: socket.socket, again: list[str]) -> Request:
 
 
 def _forked() -> int | None:
-    """Fork as os.fork does; return None if there is no room for another process."""
+    """Fork as os.fork does; return None if the system allows no further process."""
     try:
         return os.fork()
     except OSError:
@@ -144,7 +144,7 @@ def _read_request(connection: socket.socket) -> Request | None:
 
 
 def _answer(connection: socket.socket, word: bytes, done_with: Sequence[int] = ()) -> None:
-    """Send `word` to the client, and close its streams."""
+    """Send `word` to the client, and close the streams it has passed."""
     with contextlib.suppress(OSError):  # the client has ended
         connection.sendall(word)
     for stream in done_with:
@@ -152,7 +152,7 @@ def _answer(connection: socket.socket, word: bytes, done_with: Sequence[int] = (
 
 
 def _attend(job: Job, ready: Any, selector: selectors.BaseSelector) -> None:
-    """Report to the client that its job has ended.
+    """Report the end of its job to the client.
 
     If the client has ended or is interrupted, end the job.
     """
@@ -180,7 +180,7 @@ def _settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _load(request: Request) -> Loaded:
-    """Import what the commands need. The imports print where the first job would print.
+    """Import everything that the commands need; what imports print goes to the first job's streams.
 
     Raises the errors of the imports, and RuntimeError if they leave threads.
     """
@@ -212,7 +212,7 @@ def _load(request: Request) -> Loaded:
 
 
 def _fits(request: Request, loaded: Loaded) -> bool:
-    """Return whether the job would equal a plain process, and is in a process group of this session."""
+    """Return whether the job would equal a plain process; its process group must be of this session."""
     same = _settings(request.environment) == _settings(loaded.environment)
     if not same or request.folder != os.getcwd() or request.module not in COMMANDS:
         return False
@@ -228,7 +228,7 @@ def _fits(request: Request, loaded: Loaded) -> bool:
 
 
 def _run(request: Request) -> int:
-    """Be the process that the client asked for. Returns its exit status, or ends with it."""
+    """Act as the process that the client asked for. Returns its exit status, or ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN if request.deaf else signal.default_int_handler)
     os.umask(request.umask)
     for name in SHELLS:
