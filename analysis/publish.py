@@ -117,7 +117,7 @@ def _samples(results: Results) -> str:
 
 
 def few(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
-    """Return at most MOST rollouts in their order, equally many of every arm over all of its steps."""
+    """Return at most MOST rollouts in their order, the same number for every arm, over all of its steps."""
     if len(rollouts) <= MOST:
         return rollouts
     arms = list(dict.fromkeys(row.arm for row in rollouts))
@@ -132,7 +132,7 @@ def few(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
 
 
 def packages(runs: pd.DataFrame) -> str:
-    """Return every installed package, a line each.
+    """Return a line for each installed package.
 
     Packages whose version differs from the runs' come first.
     """
@@ -147,7 +147,7 @@ def packages(runs: pd.DataFrame) -> str:
 
 
 def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.DataFrame:
-    """Return the numbers that a record keeps; `named`: the metrics that the recipe names.
+    """Return the numbers that a record keeps; `named` are the metrics that the recipe names.
 
     Numbers that arms or seeds share are kept once, under their owner. A `last/…` that is not named is kept
     only if its `last_fifth/…` is missing. Numbers read off frontiers are left out, since
@@ -161,7 +161,7 @@ def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.Data
 
 
 def index(root: Path = Path(".")) -> None:
-    """Write the README of the records anew, the pages on methods and on guides, and the first page."""
+    """Write the README of the records, the pages on methods and on guides, and the first page anew."""
     _write_index(root / RECORDS, Graph(load_all(root / "recipes")))
 
 
@@ -201,7 +201,7 @@ def rejudge(root: Path = Path(".")) -> None:
 def judged_anew(record: Path, graph: Graph) -> list[Table]:
     """Return the tables of verdicts of a record.
 
-    Raises UserError for a claim that came out reversed and whose recipe does not say what may cause it.
+    Raises UserError for a claim that came out reversed if its recipe does not say what may cause it.
     """
     run, numbers = of_record(record, graph)
     verdicts = judge(run, numbers)

@@ -150,7 +150,7 @@ def is_of(metrics_json: Path, work: Mapping[str, Any]) -> bool:
 
 
 def judged(graph: Graph, recipe: str, nodes: Iterable[Node], *rest: Any) -> str:
-    """Return a hash of all that a page or a look is judged from: recipe, lineages of these nodes, settings."""
+    """Return a hash of what a page or look is judged from: recipe, lineages of nodes, settings."""
     content = [graph.recipes[recipe].layers.content, [graph.lineage(node) for node in nodes], *rest]
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

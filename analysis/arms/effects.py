@@ -66,7 +66,7 @@ def ladder(
 def leave_one_out(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """Return the arms of `leave_one_out.without`, in the recipe's order, minus the arm `full`, paired by seed."""
+    """Return the arms of the recipe's `leave_one_out.without`, minus the arm `full`, paired by seed."""
     named = run.document.leave_one_out
     if named is None:
         return []

@@ -130,7 +130,7 @@ def components(
 def _rates(
     run: Run, arm: str, checkpoint: str, task: str, read: dict[Node, dict[str, dict[Any, float]]]
 ) -> np.ndarray:
-    """Return the share of right answers (models, items) on the items that all models got; `read` is a cache."""
+    """Return the share of right answers (models, items) on items that all models got; `read`: a cache."""
     asked = [run.evaluation(arm, checkpoint, seed) for seed in run.seeds]
     nodes = list(dict.fromkeys(run.graph.owner(node) for node in asked))
     for node in nodes:

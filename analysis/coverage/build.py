@@ -54,7 +54,7 @@ def build(run: Run, numbers: pd.DataFrame) -> Coverage | None:
 
 
 def by_task(run: Run, numbers: pd.DataFrame) -> dict[str, list[Place]]:
-    """Return task -> the checkpoints compared on it, in the order of the run's arms; {} without `coverage`."""
+    """Return task -> the checkpoints compared on it, in the run's order of arms; {} without any."""
     base = run.document.coverage
     places: dict[str, list[Place]] = {}
     for place in _places(run, base) if base else ():
@@ -77,7 +77,7 @@ def curve(numbers: pd.DataFrame, at: str, task: str) -> dict[int, Mean]:
 
 
 def crossovers(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) -> pd.DataFrame:
-    """Return a row for each task and checkpoint: pass@k at both ends, the crossover, and the range it leads in."""
+    """Return a row for each task and checkpoint: pass@k at both ends, crossover, leading range."""
     rows = []
     for task, places in by_task.items():
         for place in places:

@@ -37,7 +37,7 @@ def curves(numbers: pd.DataFrame, by_task: Compared, palette: Mapping[str, str])
 
 
 def solved_sets(frame: pd.DataFrame) -> Figure | None:
-    """Draw a bar for each checkpoint, from build.solved(): the problems that the checkpoint and the base solve."""
+    """Draw a bar for each checkpoint, from build.solved(): what the checkpoint and the base solve."""
     if not len(frame):
         return None
     groups = list(frame.groupby("task", sort=False))

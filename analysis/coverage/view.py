@@ -1,4 +1,4 @@
-"""Section "coverage" of the page: problems that a trained model solves and its base does not, and the reverse.
+"""Section "coverage" of the page: problems that training made solvable, and the reverse.
 
 Only recipes with the key `coverage` have the section.
 """

@@ -59,7 +59,7 @@ class Entry:
 
     @property
     def groups(self) -> list[Group]:
-        """The claims by column: primary claims of papers, other claims of papers, our claims, sanity checks."""
+        """The claims by column: papers' primary claims, papers' others, our claims, sanity checks."""
         papers, ours, sanity = scoreboard.groups(self.lines)
         primary = [line for line in papers if line.family == "primary"]
         others = [line for line in papers if line.family != "primary"]

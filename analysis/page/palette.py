@@ -1,4 +1,4 @@
-"""The colours of arms, in a module of their own: a page without figures need not import matplotlib."""
+"""The colours of arms, in a module of their own so that a page without figures need not import matplotlib."""
 
 from collections.abc import Sequence
 

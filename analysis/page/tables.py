@@ -19,7 +19,7 @@ NUMERIC = re.compile(
 
 @dataclass(frozen=True)
 class Cells:
-    """A table for the template: its rows as text; a flag for each column of numbers and of long text."""
+    """A table for the template: rows of text, and for each column whether it has numbers or long text."""
 
     columns: list[str]
     rows: list[list[str]]

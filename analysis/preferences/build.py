@@ -1,4 +1,4 @@
-"""The numbers of the section on preferences: policies, reward models and labels."""
+"""The numbers of section "preferences": policies, reward models and labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ BY_TASK = ("win_rates_by_task", "alignment_tax")  # tables that have a column `t
 
 @dataclass(frozen=True)
 class Preferences:
-    """The preferences that were learned from, and the results of the training."""
+    """The preferences that a run learned from, and the results of the training."""
 
     task: str  # the task on which policies are compared; "" without one
     policies: Sequence[Contender]

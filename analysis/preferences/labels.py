@@ -14,7 +14,7 @@ NOT_SHOWN = ("last", "last_fifth", "mean", "max")
 
 
 def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each distinct `label` stage and metric: the labeller, and the mean over seeds."""
+    """Return a row for each distinct `label` stage and metric, with the labeller and the mean over seeds."""
     rows, seen = [], set()
     for arm in run.arms:
         for node in run.stages(arm, run.seeds[0], KIND):
@@ -38,7 +38,7 @@ def _place(metric: str) -> tuple[int, str]:
 
 
 def _labeller(stage: Stage) -> str:
-    """Return the labeller as `annotator, agreement 0.75`."""
+    """Return the labeller in words, such as `annotator, agreement 0.75`."""
     assert isinstance(stage, LabelStage)
     dials = stage.labeller.model_dump(exclude_unset=True)
     return ", ".join([stage.by, *(f"{key.replace('_', ' ')} {value}" for key, value in dials.items())])
@@ -63,7 +63,7 @@ def labels_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cell(values: pd.Series) -> str:
-    """Return a count as a count, a share with its interval."""
+    """Return a count as a whole number, and a share with its interval."""
     if abs(values.value) >= 2 or float(values.value).is_integer():
         return f"{values.value:,.0f}"
     return with_interval(values.value, values.low, values.high)

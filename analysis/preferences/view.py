@@ -1,4 +1,4 @@
-"""Preferences on the page: policies against each other, reward against divergence, reward models and labels.
+"""Section "preferences" of the page: policies against each other, reward and divergence, reward models, labels.
 
 Tables and figures for which the run has no data are left out.
 """
@@ -33,7 +33,7 @@ from analysis.preferences.reward_fits import ALPHA, BETA, WRITTEN
 
 @dataclass(frozen=True)
 class Kind:
-    """A table of this section: its name, its caption, and its form for a reader."""
+    """A table of this section: its name, its caption, and its form for readers."""
 
     name: str
     title: str

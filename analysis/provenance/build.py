@@ -1,4 +1,4 @@
-"""The contents of the section on provenance: completions, health checks, cost."""
+"""The contents of section "provenance": completions, health checks, cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from analysis.provenance.completions import Pair, Rollout
 
 @dataclass(frozen=True)
 class Provenance:
-    """The contents that the jobs of the run left beside numbers."""
+    """The files that the jobs of a run left beside numbers, as the page needs them."""
 
     rollouts: Sequence[Rollout]
     policies: int  # number of policies that are compared; 0: one arm before and after

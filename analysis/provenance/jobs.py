@@ -1,4 +1,4 @@
-"""The jobs that trained: when, where, from which code, and what each took."""
+"""The jobs that trained: when and where they ran, from which code, and what each took."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Provenance on the page: completions, health checks, configuration, cost, and how to run it again."""
+"""Section "provenance" of the page: completions, health checks, configuration, cost, how to repeat the run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""The numbers of the section on sensitivity: the gain of training by every protocol of evaluation."""
+"""The numbers of section "sensitivity": the gain of training by every protocol of evaluation."""
 
 from dataclasses import dataclass
 

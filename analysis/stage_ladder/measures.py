@@ -20,8 +20,8 @@ COLUMNS = ["task", "step", "at", "measure", "value", "low", "high", "models", "p
 def measures(run: Run, numbers: pd.DataFrame, ladder: Sequence[Step]) -> pd.DataFrame:
     """Return a row for each task, step and measure: mean over seeds with interval, and the paper's number.
 
-    `numbers` are final numbers. The measures are those of HEADLINE that a task has, and those for which the
-    paper has a number. `published` is text in the paper's unit, with all numbers if there are several.
+    `numbers` are final numbers. The measures are those of HEADLINE that a task has, and those with a number
+    of the paper. `published` is text in the paper's unit, with all numbers if there are several.
     """
     published = _published(run)
     rows = []
@@ -55,7 +55,7 @@ def _published(run: Run) -> dict[tuple[str, str], list[Published]]:
 def _measured(
     numbers: pd.DataFrame, task: str, ladder: Sequence[Step], published: Mapping[tuple[str, str], Any]
 ) -> list[str]:
-    """Return the measures of a task that a step has, or the paper has for a step."""
+    """Return the measures of a task that a step has, or that the paper has for a step."""
     places = {step.at for step in ladder}
     here = numbers[numbers.metric.str.startswith(f"{task}/") & numbers.value.notna()]
     here = here[(here.arm + "/" + here.node).isin(places)]
@@ -102,7 +102,7 @@ def _theirs(row: Mapping[Hashable, Any]) -> str:
 
 
 def by_task(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, list[str]]]:
-    """Yield each task with its own rows as shown, and what the paper's numbers in it are of."""
+    """Yield each task with its rows for readers, and what the paper's numbers in it are about."""
     for task, rows in frame.groupby("task", sort=False):
         theirs = [f"{row['what']} ({row['source']})" for row in rows.to_dict("records") if row["what"]]
         yield str(task), measures_shown(rows).drop(columns="task").rename(columns={"step": ""}), theirs

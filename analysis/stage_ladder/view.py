@@ -1,6 +1,6 @@
-"""Stages on the page: what each step of training brought, and what it cost.
+"""Section "stages" of the page: what each step of training brought, and what it cost.
 
-For a recipe with `stage_ladder`; any other has no such section.
+Only recipes with the key `stage_ladder` have the section.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from analysis.stage_ladder.steps import Step, climb
 
 @dataclass(frozen=True)
 class TaskPage:
-    """A task of the ladder on the page."""
+    """A task of the ladder, as the page shows it."""
 
     name: str
     cells: Cells

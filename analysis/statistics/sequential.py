@@ -30,7 +30,7 @@ ALPHAS = np.concatenate([np.logspace(-12, -1, 56), [0.15, 0.2, 0.3, 0.5, 0.7, 0.
 
 @cache
 def levels(alpha: float) -> tuple[float, ...]:
-    """Return the nominal one-sided level of each look, for a probability `alpha` of any false rejection."""
+    """Return the nominal one-sided level of each look, if the probability of any false rejection is `alpha`."""
     fractions = np.array(LOOKS) / LOOKS[-1]
     allowed = alpha * np.expm1(-GAMMA * fractions) / np.expm1(-GAMMA)
     steps = np.sqrt(np.diff(fractions, prepend=0.0))
@@ -49,15 +49,15 @@ def levels(alpha: float) -> tuple[float, ...]:
 
 
 def _too_rare(z: float, spread: float, step: float, at: np.ndarray, mass: np.ndarray, wanted: float) -> float:
-    """Return the log of the probability to pass z at a look, while undecided, minus log `wanted`."""
+    """Return log P(an undecided run passes z at a look) minus log `wanted`."""
     return float(np.log(mass @ stats.norm.sf((z * spread - at) / step)) - np.log(wanted))
 
 
 def spent(p: ArrayLike, look: int) -> np.ndarray:
-    """Return the alpha (...) whose nominal level at a look (an index of LOOKS) is p.
+    """Return the alpha (...) for which p is the nominal level at a look (an index of LOOKS).
 
-    It is the smallest probability of any false rejection at all looks for which this look would reject. nan
-    stays.
+    It is the smallest probability of a false rejection at any look with which this look would reject. nan
+    stays nan.
     """
     known = np.log(_table()[look])
     with np.errstate(divide="ignore"):

@@ -1,4 +1,4 @@
-"""The file of a study: where the logs of runs lie, and what is claimed of them."""
+"""The file of a study: the places of the runs' logs, and the claims about the runs."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from encore.recipe.files import of_file
 
 
 class StudyClaim(Claim):
-    """A claim of a study; if it does not say who makes it, it is ours."""
+    """A claim of a study. It counts as ours if it names no source."""
 
     source: Line = "ours"
     paper: Paper = OURS
@@ -40,7 +40,7 @@ class Logs(Model):
 
 
 class Study(Model):
-    """A study: claims on runs that were made elsewhere, and where the logs of the runs lie."""
+    """A study: claims about runs that were made elsewhere, and the places of these runs' logs."""
 
     title: Line
     runs: Annotated[dict[Name, Logs], Field(min_length=1)]  # place -> its logs: claims name ARM/PLACE
@@ -48,7 +48,7 @@ class Study(Model):
 
 
 def load(path: Path) -> Study:
-    """Read a study. Raises UserError, one line a mistake, with the file and the key."""
+    """Read a study. Raises UserError with a line for each mistake, which names the file and the key."""
     content = strict_yaml.read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: expected a mapping with title, runs and claims")
@@ -60,14 +60,14 @@ def load(path: Path) -> Study:
 
 
 def mistakes_of(claims: Iterable[StudyClaim]) -> Iterator[Mistake]:
-    """Yield the mistakes of claims that need no study to see: keys of recipes, and tests without a bound."""
+    """Yield mistakes of claims that can be found without the study: keys of recipes, tests without a bound."""
     for claim in claims:
         yield from below(f"claims.{claim.id}", claim.mistakes())
         yield from below(f"claims.{claim.id}.test", claim.test.mistakes())
 
 
 def _mistakes(study: Study) -> Iterator[Mistake]:
-    """Yield the mistakes of claims, and the places that they name and `runs` has not."""
+    """Yield the mistakes of claims, and the places in them that `runs` does not have."""
     yield from mistakes_of(study.claims.values())
     for claim in study.claims.values():
         for key, side in zip(("of", "against"), claim.test.sides, strict=False):

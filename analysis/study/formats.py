@@ -43,7 +43,7 @@ EVENTS = "events.out.tfevents"  # part of the names of TensorBoard's files
 
 
 def read_log(path: Path, step: str | None) -> pd.DataFrame:
-    """Return the rows of a file, with COLUMNS; `step`: the column of the step, None if it is one of STEPS.
+    """Return the rows of a file, with COLUMNS; `step` is the column of the step, None if it is one of STEPS.
 
     Raises UserError if the file is too large, has none of these forms, or has no column of the step.
     """
@@ -104,7 +104,7 @@ def _lines(path: Path, text: str) -> Iterator[Entry]:
 def _of_entries(
     path: Path, entries: Iterable[object], step: str | None
 ) -> Iterator[tuple[float, str, float]]:
-    """Yield the numbers of the objects that have a step."""
+    """Yield the numbers of those objects that have a step."""
     has_step = False
     for entry in entries:
         numbers = dict(_numbers(entry)) if isinstance(entry, dict) else {}
@@ -122,7 +122,7 @@ def _without_step(path: Path, step: str | None) -> str:
 
 
 def _numbers(entry: Entry, before: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
-    """Yield each number of an object by its name, nested names joined by `/`."""
+    """Yield each number in an object with its name; nested names are joined by `/`."""
     for name, value in entry.items():
         if isinstance(value, bool):
             continue
@@ -133,7 +133,7 @@ def _numbers(entry: Entry, before: str = "", depth: int = 0) -> Iterator[tuple[s
 
 
 def _float(number: float) -> float:
-    """Return a number of JSON, of which a whole one can be too large for a float, as a float."""
+    """Return a number of JSON as a float; a whole number may be too large for that."""
     try:
         return float(number)
     except OverflowError:
@@ -141,7 +141,7 @@ def _float(number: float) -> float:
 
 
 def _of_lm_eval(results: Entry) -> pd.DataFrame:
-    """Return `task/metric` of lm-eval's results; the filter stays in the name unless it is `none`."""
+    """Return `task/metric` -> number of lm-eval's results; a filter stays in the name unless it is `none`."""
     rows = []
     for task, metrics in results.items():
         numbers = dict(_numbers(metrics)) if isinstance(metrics, dict) else {}
@@ -180,9 +180,9 @@ def _of_tensorboard(path: Path) -> Iterator[tuple[float, str, float]]:
 
 
 def _of_table(path: Path, text: str, step: str | None) -> pd.DataFrame:
-    """Return the rows of a CSV: a column for each metric, or the columns step, metric and value.
+    """Return the rows of a CSV with a column for each metric, or with the columns step, metric and value.
 
-    An empty cell was not logged; `nan` was.
+    An empty cell means "not logged"; `nan` was logged.
     """
     try:
         frame = pd.read_csv(io.StringIO(text))

@@ -1,4 +1,4 @@
-"""One number for each run and metric that a claim asks for, from the logs of a study.
+"""The numbers of a study: one for each run and metric that a claim compares, from the logs.
 
 The metric says how the curve in a file with steps is read: `last/reward`, `last_fifth/reward`,
 `first_fifth/…`, `mean/…`, `max/…` or `min/…`. Nothing is averaged away: a run has no number if its curve is
@@ -52,7 +52,7 @@ class Collected:
 
 
 def collect(study: Study, folder: Path) -> Collected:
-    """Read the numbers that the claims of a study ask for; `folder` is the folder of the study's file.
+    """Read the numbers that the claims of a study compare; `folder` is the folder of the study's file.
 
     Raises UserError if a place has no files, if two files belong to the same run, or if no file has a metric.
     """
@@ -89,7 +89,7 @@ def collect(study: Study, folder: Path) -> Collected:
 
 
 def _named(metric: str, names: Iterable[str]) -> tuple[str, str]:
-    """Return how a metric is read ("" if it is a plain number), and its name among `names`."""
+    """Return how a metric is read ("" for a plain number), and the name among `names` that it reads."""
     reading, slash, name = metric.partition("/")
     return (reading, name) if metric not in names and slash and reading in READINGS else ("", metric)
 
@@ -97,7 +97,7 @@ def _named(metric: str, names: Iterable[str]) -> tuple[str, str]:
 def _runs(
     place: str, logs: Logs, folder: Path, metrics: set[str]
 ) -> tuple[dict[Key, tuple[Path, pd.DataFrame]], dict[str, tuple[str, str]]]:
-    """Return the file and the rows of each run of a place, and how each metric is read, with its name."""
+    """Return the file and the rows of each run of a place, and for each metric its reading and name."""
     ours = {theirs: our_name for our_name, theirs in (logs.metrics or {}).items()}
     wanted = metrics | {_named(metric, ())[1] for metric in metrics}
     runs: dict[Key, tuple[Path, pd.DataFrame]] = {}
@@ -121,7 +121,7 @@ def _runs(
 
 
 def _paths(place: str, logs: Logs, folder: Path) -> Iterator[tuple[Path, Key]]:
-    """Yield the files of a place, each once, with the arm and the seed in their names."""
+    """Yield the files of a place, each once, with the arm and the seed that their names contain."""
     for pattern in logs.files:
         if not pattern or Path(pattern).is_absolute():
             raise UserError(f"runs.{place}.files: {pattern}: expected a path from the folder of the study on")
@@ -136,7 +136,7 @@ def _paths(place: str, logs: Logs, folder: Path) -> Iterator[tuple[Path, Key]]:
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a pattern; a field must have the same text wherever it occurs."""
+    """Return the regular expression of a pattern. A field that occurs twice must have the same text."""
     expression, seen = "", set[str]()
     for part in re.split(r"(\{(?:arm|seed|metric)\}|\*)", pattern):
         name = part[1:-1]
@@ -155,7 +155,7 @@ def _key(fields: Mapping[str, str]) -> Key:
 
 
 def _parts(path: Path, rows: pd.DataFrame, logs: Logs, key: Key) -> Iterator[tuple[Key, pd.DataFrame]]:
-    """Yield the runs of a file: a single run, or the runs that its columns name."""
+    """Yield the runs in a file: a single run, or several that its columns tell apart."""
     if logs.columns:
         named = _expression(logs.columns)
         fields = {
@@ -204,7 +204,7 @@ def _numbers_of_runs(
 
 
 def _in_order(place: str, key: Key, rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Return the curve by rising step; if a step occurs again, the later row counts."""
+    """Return the curve by rising step; if a step occurs twice, the later row counts."""
     again = int(rows.step.duplicated().sum())
     if again:
         notes.append(

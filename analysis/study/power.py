@@ -1,7 +1,7 @@
-"""A plan for a study: how many seeds decide its claims, from the spread of a pilot.
+"""The plan of a study: how many seeds will decide its claims, by the spread of a pilot.
 
 The pilot is the runs that the study has so far, two seeds or more. Their mean difference and its standard
-deviation are taken for the truth. Normal differences are drawn for many studies, and each study is judged by
+deviation are assumed to be true. Normal differences are drawn for many studies, and each study is judged by
 the rule of verdicts.rule at the planned looks. So the chances hold for the whole family of claims, with its
 levels. A few seeds determine a spread only roughly, so the chances are computed again with the upper 80%
 bound of the spread.
@@ -38,7 +38,7 @@ FEW = 4  # numbers of seeds, below every look, that many studies have
 
 @dataclass(frozen=True)
 class Pilot:
-    """The difference that a claim is expected to show, its spread over seeds, and the number of seeds."""
+    """The expected difference of a claim, its spread over seeds, and the number of seeds."""
 
     claim: Claim
     effect: float
@@ -48,7 +48,7 @@ class Pilot:
 
     @property
     def upper(self) -> float:
-        """The upper bound of the spread at level BOUND, by the chi-squared distribution."""
+        """The upper bound on the spread at level BOUND, by the chi-squared distribution."""
         if not self.seeds:
             return self.spread
         return float(self.spread * math.sqrt((self.seeds - 1) / stats.chi2.ppf(1 - BOUND, self.seeds - 1)))
@@ -56,7 +56,7 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Power:
-    """The chances of the planned looks to decide a claim; a tuple has an entry for each look."""
+    """The chances that the planned looks decide a claim; a tuple has an entry for each look."""
 
     pilot: Pilot
     decided: tuple[float, ...]  # the chance that the claim is decided by this look, if the pilot is the truth
@@ -66,7 +66,7 @@ class Power:
 
 
 def spread_of(text: str) -> float:
-    """Return the spread in a text: a number, or a claim of a published record, "r1_zero-cpu/claim".
+    """Return the spread in a text: a number, or the spread of a published claim, "r1_zero-cpu/claim".
 
     Raises UserError if the text is neither.
     """
@@ -92,10 +92,10 @@ def spread_of(text: str) -> float:
 
 
 def pilots(study: Study, folder: Path, spread: float | None) -> list[Pilot]:
-    """Return the pilot of each claim, from the runs of a study, or from a given spread without any run.
+    """Return the pilot of each claim, from the runs of a study or from a given spread.
 
-    With a given spread the effect is the margin plus the smallest effect that matters, and 0 for a claim of
-    equality. Raises UserError if a claim has fewer than two differences.
+    With a given spread, no run is needed; the effect is then the margin plus the smallest effect that
+    matters, and 0 for a claim of equality. Raises UserError if a claim has fewer than two differences.
     """
     if spread is not None:
         return [Pilot(claim, _hoped(claim), spread, 0) for claim in study.claims.values()]
@@ -113,7 +113,7 @@ def pilots(study: Study, folder: Path, spread: float | None) -> list[Pilot]:
 
 
 def _hoped(claim: Claim) -> float:
-    """Return the effect that a study without runs is planned for."""
+    """Return the effect that a study without runs is planned to find."""
     test = claim.test
     if test.direction == "equal":
         return 0.0
@@ -121,7 +121,7 @@ def _hoped(claim: Claim) -> float:
 
 
 def power(known: Sequence[Pilot]) -> list[Power]:
-    """Return what the looks can decide about the claims of a study together."""
+    """Return the power of the looks for all claims of a study together."""
     asked = evidence.asked([evidence.Evidence(pilot.claim, Pairs()) for pilot in known])
     decided = _decided(known, asked)
     at_bound = _decided([replace(pilot, spread=pilot.upper) for pilot in known], asked)
@@ -149,7 +149,7 @@ def power(known: Sequence[Pilot]) -> list[Power]:
 
 
 def _decided(known: Sequence[Pilot], asked: Asked) -> np.ndarray:
-    """Return the probability (looks, claims) that a claim is decided by a look."""
+    """Return the probability (looks, claims) that a claim is decided by the time of a look."""
     rng = np.random.default_rng(SEED)
     effect, spread, error = np.array([(each.effect, each.spread, each.error) for each in known]).T
     drawn = rng.normal(effect, spread, (LOOKS[-1], STUDIES, len(known))).transpose(1, 2, 0)
@@ -189,7 +189,7 @@ def frame(powers: Sequence[Power]) -> pd.DataFrame:
 
 
 def lines(powers: Sequence[Power]) -> list[str]:
-    """Return what a terminal shows: three lines for each claim, then what a few seeds can say."""
+    """Return the text for a terminal: three lines for each claim, then what a few seeds can show."""
     said = []
     for each in powers:
         pilot = each.pilot
@@ -207,7 +207,7 @@ def lines(powers: Sequence[Power]) -> list[str]:
 
 
 def command(path: Path, spread: str | None, out: Path | None) -> list[str]:
-    """Plan the study of a file, write power.csv, and return what a terminal shows. Raises UserError."""
+    """Plan the study in a file, write power.csv, and return the text for a terminal. Raises UserError."""
     powers = power(pilots(load(path), path.parent, spread_of(spread) if spread else None))
     folder = out or path.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)

@@ -133,7 +133,7 @@ class _Renamed(ast.NodeTransformer):
 
 
 def _called(asserts: Sequence[ast.Assert]) -> str:
-    """Return the only function that every assert calls; functions of Python, as in `set(f(x))`, do not count."""
+    """Return the only function that every assert calls, apart from Python's, as in `set(f(x))`."""
     called = [{_function(node) for node in ast.walk(test)} - {""} for test in asserts]
     common = set.intersection(*called) - {*dir(builtins), "isclose", "fabs"} if called else set()
     if len(common) != 1:
@@ -179,7 +179,7 @@ def _function(node: ast.AST) -> str:
 
 
 def _sides(left: ast.expr, right: ast.expr, name: str) -> tuple[str, str]:
-    """Return (call, expected): the side that names the function, and the other side, which must not name it."""
+    """Return (call, expected): the side that names the function, and the side that must not name it."""
     named = [any(getattr(node, "id", "") == name for node in ast.walk(side)) for side in (left, right)]
     if named[0] == named[1]:
         raise Unreadable

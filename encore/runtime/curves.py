@@ -16,7 +16,7 @@ TIMED = {"step_time", "tokens_per_s"}
 
 
 def rows(history: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Return a row for each step and metric. The summary that a trainer logs after its last step is left out."""
+    """Return a row for each step and metric, without the summary after a trainer's last step."""
     return [
         (int(entry["step"]), name, float(value))
         for entry in history

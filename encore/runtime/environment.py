@@ -71,7 +71,7 @@ def ask_nothing() -> None:
 
 
 def few_collections() -> None:
-    """Collect garbage seldom: imports make lasting objects, and searching them takes a sixth of their time."""
+    """Collect garbage seldom: the objects that imports make stay, and searching them takes time."""
     gc.set_threshold(50_000, 50, 50)
 
 

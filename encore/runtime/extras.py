@@ -41,7 +41,7 @@ def require_gym(task: str) -> None:
 
 
 def require_bitsandbytes(config: Mapping[str, Any]) -> None:
-    """Raise UserError if a stage's `lora` asks for weights of 4 bits, and no installed package can pack them."""
+    """Raise UserError if a stage's `lora` needs weights of 4 bits, but no package can pack them."""
     kind = config.get("lora", {}).get("quantized")
     if kind:
         require("bitsandbytes", f"lora.quantized: {kind}, but bitsandbytes", INSTALL_QLORA)

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, and one line for a full disk, whatever the library raises."""
+"""Files that are written completely or not at all; a full disk is reported in one line."""
 
 import errno
 import json

@@ -64,7 +64,7 @@ def nodes() -> int:
 
 
 def shard(how: str) -> None:
-    """Tell the trainers of this process to spread their weights by FSDP2; if `how` is "none", not to spread them.
+    """Tell the trainers of this process to spread their weights by FSDP2; not if `how` is "none".
 
     Call it before the trainers are imported.
     """
@@ -192,7 +192,9 @@ def _set_apart(count: int) -> None:
 
 
 def launch(processes: int, arguments: Sequence[str], held: Sequence[IO]) -> None:
-    """Replace this process by torchrun, which starts a stage in `processes` processes and keeps the locks `held`.
+    """Replace this process by torchrun, which starts a stage in `processes` processes.
+
+    It keeps the locks `held`. `arguments` are the command line of encore.stages.
 
     `arguments` are the command line of encore.stages.
     """

@@ -31,7 +31,7 @@ RATIO_AT_START = 1e-4
 
 
 class GapLimits(NamedTuple):
-    """The limits of the mean difference between a sampler's log-probabilities and the trainer's, nats per token."""
+    """The limits of the mean difference between sampler's and trainer's log-probabilities, nats a token."""
 
     warns: float
     stops: float  # above this the sampler is no longer the policy that learns

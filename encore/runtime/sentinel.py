@@ -1,4 +1,4 @@
-"""The file metrics.json as a sentinel. It is written last, and vouches for a stage's product by its digest."""
+"""The file metrics.json as a sentinel: written last, it vouches for a product by its digest."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ def read_sentinel(metrics_json: Path) -> dict[str, Any]:
 
 
 def _is_sentinel(data: Any) -> bool:
-    """Return whether `data` names its product and the results it was made from, in the form of `of_folder`."""
+    """Return whether `data` names its product and the product's inputs, in the form of `of_folder`."""
     if not isinstance(data, dict) or not all(isinstance(data.get(key), str) for key in ("model", "digest")):
         return False
     within = [data.get(key, {}) for key in ("steps", "upstream", "inputs")]

@@ -34,7 +34,7 @@ def choose(name: str, run: str) -> None:
 
 
 def arguments() -> dict[str, str]:
-    """Return fields of TrainingArguments: the tracker, its project `recipe-scale`, its run `arm/seedN/stage`."""
+    """Return fields of TrainingArguments: tracker, project `recipe-scale`, run `arm/seedN/stage`."""
     if CHOSEN not in os.environ:
         return {"report_to": NONE}
     recipe, scale, run = os.environ[RUN].split("/", maxsplit=2)

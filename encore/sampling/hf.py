@@ -93,7 +93,7 @@ class HuggingFaceSampler(HFLM):
         return done
 
     def answered_by(self, tool: Tool, requests: list[Instance], options: Options, limit: int) -> list[str]:
-        """Return completions with the tool's answers in them; the model writes at most `limit` tokens of each."""
+        """Return completions with the tool's answers; the model writes at most `limit` tokens of each."""
         prompts = self.prompts(requests, limit + room(tool, self.tokenizer))
 
         def draw(contexts: list[list[int]], cap: int, also: list[int]) -> tuple[list[list[int]], None]:

@@ -61,7 +61,7 @@ def command(
 
 
 def environment(names: str) -> dict[str, str]:
-    """Return the environment of a server on the GPUs `names`, in the form of CUDA_VISIBLE_DEVICES; "" for none."""
+    """Return the environment of a server on the GPUs `names`, written as in CUDA_VISIBLE_DEVICES."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_TORCHRUN)}
     return {**kept, gpus.VISIBLE: names, "VLLM_SERVER_DEV_MODE": "1"}  # the endpoints that receive weights
 
@@ -124,7 +124,7 @@ class Server:
         self.process.wait()
 
     def _watch(self) -> None:
-        """End this process when the server ends, because a trainer that sends weights to nobody would never end.
+        """End this process when the server ends; otherwise the trainer would wait for it forever.
 
         Saved results stay good: files are written completely or not at all.
         """

@@ -1,4 +1,4 @@
-"""The command that runs one stage of a recipe: `python -m encore.stages <kind> --config … --out …/metrics.json`.
+"""The command that runs one stage: `python -m encore.stages <kind> --config … --out …/metrics.json`.
 
 The function `run` of `encore.stages.<kind>` does the work; this module does what is common to all stages.
 stdout carries progress lines only, stderr the log. The exit status is 0 if the stage is done, and 2 after a

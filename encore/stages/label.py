@@ -135,7 +135,7 @@ def as_preferences(rows: Sequence[Sample], scores: annotators.Scores, validation
 def as_demonstrations(
     rows: Sequence[Sample], scores: annotators.Scores, keep: str
 ) -> tuple[list[Row], dict[str, float]]:
-    """Return demonstrations, the best completion of each prompt or all right ones, and counts of skipped ones.
+    """Return demonstrations, the best completion of each prompt or all right ones, and skip counts.
 
     A completion is skipped if it is empty, was cut at the cap or has no finite score.
     """

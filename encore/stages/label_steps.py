@@ -124,7 +124,7 @@ def _labelled(
 
 
 def _counts(solved: Sequence[Solved]) -> dict[str, float]:
-    """Return the numbers of problems, solutions, steps and answers, and the mean labels of steps and answers."""
+    """Return the numbers of problems, solutions, steps and answers; mean labels of steps and answers."""
     labels = [label for row in solved for steps in row["steps"] for _, label in steps[:-1]]
     answers = [steps[-1][1] for row in solved for steps in row["steps"]]
     return {

@@ -21,7 +21,7 @@ class Outcome:
     clean: Callable[[], None] = lambda: None  # removes the training state
 
     def write(self, out: Path, product: Path, record: dict[str, Any], started: str) -> None:
-        """Write curve.csv and provenance.json beside `out`, and then `out`, which shows that all files are there.
+        """Write curve.csv and provenance.json beside `out`, and then `out`: it shows that all is there.
 
         `record` says what the stage was asked to do; `started` is the time, in UTC.
         """

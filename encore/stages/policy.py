@@ -50,7 +50,7 @@ class Policy:
 
 
 def locate_policy(stage: FromPolicy | LabelStage, inputs: Mapping[str, Path]) -> tuple[Source, Any]:
-    """Return the source of a stage's policy, which is the input `policy` or the key `model`; and its tokenizer.
+    """Return the source of a stage's policy, the input `policy` or the key `model`; its tokenizer.
 
     If the stage uses the chat template, the tokenizer's end of sequence is the end of a turn.
     """

@@ -103,7 +103,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
 
 
 def _flops_a_token(ready: setup.Setup, sizes: dict[str, int], fine: bool) -> float:
-    """Return the operations for a token by FORMULA; `fine`: the sampler's log-probabilities serve as old ones."""
+    """Return the operations for a token; `fine`: the sampler's log-probabilities serve as old ones."""
     policy, epochs = ready.policy.model, ready.args.num_iterations
     # 6: old log-probabilities are computed for the KL, and again for the loss
     flops = (sizes["parameters"] - idle(policy)) * ((4 if fine else 6) + 6 * epochs)

@@ -193,13 +193,13 @@ def _clean_all(folders: Sequence[Path]) -> None:
 
 
 def renamed(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a log entry with our names for the evaluated metrics, without further values of an evaluation."""
+    """Return a log entry with our names for evaluated metrics, without other evaluation values."""
     names = {name: EVALUATED.get(name, name) for name in entry}
     return {new: entry[old] for old, new in names.items() if not new.startswith("eval_")}
 
 
 def mean_curve(members: Sequence[Sequence[curves.Row]]) -> list[curves.Row]:
-    """Return the mean over members of each metric at each step; their tokens are summed in provenance.json."""
+    """Return the mean over members of each metric at each step; provenance.json sums the tokens."""
     values: dict[tuple[int, str], list[float]] = {}
     for curve in members:
         for step, name, value in curve:

@@ -145,7 +145,7 @@ def tasks_of(
     scorer: RewardModel | None,
     measured: Sequence[str],
 ) -> list[Task]:
-    """Return the tasks of a stage, which share a learned reward; the arguments are the same as in `prepared`."""
+    """Return the tasks of a stage, which share a learned reward; arguments are as in `prepared`."""
     scored = {REWARD_MODEL: _scored(stage, scorer, tokenizer)} if scorer else {}
     parts: Mapping[str, RolloutStage | Domain] = {"": stage}
     if isinstance(stage, GrpoStage) and stage.domains is not None:
@@ -171,7 +171,7 @@ def tasks_of(
 
 
 def _scored(stage: RolloutStage, scorer: RewardModel, tokenizer: Any) -> rules.Reward:
-    """Return the reward by `scorer`, at the end of a completion or, with the key `aggregation`, from its steps."""
+    """Return the reward by `scorer`: at a completion's end or, with key `aggregation`, from steps."""
     if isinstance(stage, GrpoStage) and stage.aggregation:
         place = step_rewards.placer(stage.questions.make_world(), tokenizer)
         return learned.of_steps(scorer, tokenizer, place, stage.aggregation)

@@ -130,7 +130,7 @@ def _checks(
 def _clean(
     sources: dict[str, list[Demonstration]], evaluated: DataSets
 ) -> tuple[dict[str, list[Demonstration]], list[health.Check]]:
-    """Return the rows with a question that is in no evaluation's data set, and a check that counts the others."""
+    """Return the rows with questions in no evaluation's data set, and a check that counts the others."""
     if not evaluated:
         return sources, []
     questions = asked(evaluated)

@@ -117,7 +117,7 @@ def _labelled(
 
 
 def _split(rows: Sequence[samples.Sample], problems: int | None) -> dict[str, list[samples.Sample]]:
-    """Return the rows by split, with the first `problems` for training. Raises UserError if there are fewer."""
+    """Return the rows by split, with the first `problems` for training. Raises UserError if too few."""
     split: dict[str, list[samples.Sample]] = {name: [] for name in preferences.SPLITS}
     for row in rows:
         split[preferences.split_of_prompt(row["prompt"], VALIDATION)].append(row)
@@ -211,7 +211,9 @@ def _last(steps: Steps) -> Steps:
 
 
 def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:
-    """Measure how well held-out labels are predicted: all of them (`…/validation`), and without answers (`…/steps`).
+    """Measure how well held-out labels are predicted: all labels, and labels of steps alone.
+
+    The metrics end in `/validation` for all labels, and in `/steps` for labels before the answer.
 
     `accuracy` is the share predicted; `right` the share labelled right; `auc` the probability that a right
     step scores above a wrong one (a tie counts half), if there are both.

@@ -66,7 +66,7 @@ def _products(data: Mapping[str, Any]) -> list[Path]:
 
 
 def _without_weights(metrics_json: Path, other: Path) -> str | None:
-    """Return a product of a stage that is missing or changed in its run's folder; None if all are as recorded."""
+    """Return a product of a stage that is missing or changed in its run's folder, or None."""
     try:
         data = sentinel.read_sentinel(metrics_json)
     except (OSError, ValueError):

@@ -145,7 +145,7 @@ def _part(asked: Any) -> tuple[int, int]:
 
 
 def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[list[str], list[int]]:
-    """Return arms and seeds of a recipe's report. Raises UserError for an arm or claim that does not exist."""
+    """Return arms and seeds of a recipe's report. Raises UserError for an unknown arm or claim."""
     arms = _chosen_arms(recipe, scale, chosen.arms, chosen.claims) if report == CHOSEN else ()
     if isinstance(chosen.seeds, tuple) and (dials := sorted(recipe.dial_seeds & {*chosen.seeds})):
         why = f"the dials of {recipe.name} were chosen on seed {dials[0]}, so nothing is judged on it"

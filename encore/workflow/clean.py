@@ -13,7 +13,7 @@ NOTE = "recipe.path"  # file in the folder of a recipe's checkpoints that says w
 
 
 def unused(graph: Graph, folder: Path) -> list[Path]:
-    """Return the folders recipe/scale/arm/seedN/stage/lineage whose stage does not exist or has a new lineage."""
+    """Return the folders recipe/scale/arm/seedN/stage/lineage whose stage or lineage is gone."""
     folders = (path for path in sorted(folder.glob("*/*/*/seed*/*/*")) if path.is_dir())
     return [path for path in folders if not _used(graph, path)]
 

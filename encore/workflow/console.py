@@ -15,7 +15,7 @@ from encore.recipe.graph import Node
 
 
 def say_planned(nodes: Iterable[Node], user_file: Path | None = None, wait: bool = False) -> None:
-    """Start a process that says what the coming jobs will take, so that jobs need not wait for torch's import.
+    """Start a process that says what the coming jobs will take, because torch's import is slow.
 
     `user_file` is the file of a recipe that is not in recipes/. With `wait` this process waits for the other,
     because a dry run would end before it.
@@ -50,7 +50,7 @@ def show_failure() -> None:
 
 
 class ShowUnchanged(logging.Filter):
-    """A filter that shows these pages when Snakemake has nothing to do, because `onsuccess` is not called then."""
+    """A filter that shows these pages when Snakemake does nothing, and so calls no `onsuccess`."""
 
     def __init__(self, pages: list[Path]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The answers to the questions of the Snakefile's rules. A job's wildcards `w` are recipe, scale, arm, seed, stage."""
+"""The answers to the Snakefile's rules about a job's wildcards `w`: recipe, scale, arm, seed, stage."""
 
 import json
 import shlex
@@ -27,7 +27,7 @@ class Jobs:
     checkpoints: Any = None  # Snakemake's checkpoints of the rule `look`
 
     def nodes(self, requested: Iterable[Report | Node]) -> list[Node]:
-        """Return the nodes that are requested, or shown by a requested report, and all they need, upstream first."""
+        """Return the nodes that are requested or shown by a requested report, with all they need."""
         nodes = []
         for asked in requested:
             if isinstance(asked, Report) and self.choice.part[1] > 1:
@@ -140,7 +140,7 @@ class Jobs:
     # the rules train and evaluate
 
     def upstream(self, w: Any) -> dict[str, str | list[str]]:
-        """Return role -> sentinel of a node's inputs, and "stale", the marker of a result that no longer holds."""
+        """Return role -> sentinel of a node's inputs; and "stale", the marker of an invalid result."""
         node = _node(w)
         sources = {role: source.sentinel for role, source in marks.waits_for(self.graph, node).items()}
         return {**sources, "stale": marks.markers(node.sentinel)}
@@ -152,13 +152,13 @@ class Jobs:
         return json.dumps(config | ({"seed": node.seed} if node.kind == "eval" else {}), sort_keys=True)
 
     def model(self, w: Any) -> str:
-        """Return the model that an evaluation measures: a stage's metrics.json, or a model of the Hub or a folder."""
+        """Return the model to be evaluated: a stage's metrics.json, or a model of the Hub or a folder."""
         source = self.graph.inputs(_node(w)).get("model")
         leaf = self.graph.model_of(_node(w))
         return source.sentinel if source else "hub:" + json.dumps(leaf and leaf.model_dump(), sort_keys=True)
 
     def judges(self, w: Any) -> str:
-        """Return the step within a stage that an evaluation measures, and the stages that score its answers."""
+        """Return the step within a stage that an evaluation measures, and the stages that score."""
         node = _node(w)
         step, inputs = self.graph.measured(node)[1], self.graph.inputs(node)
         scored_by = _options({role: source for role, source in inputs.items() if role != "model"})
@@ -204,7 +204,7 @@ class Jobs:
     # the rule preflight
 
     def resources_of_preflight(self) -> dict[str, Callable[[Any], int | str | None]]:
-        """Return the resources of the command that tries the run: the largest that one of its jobs asks for."""
+        """Return the resources of the command that tries the run: the most that a job asks for."""
 
         def nodes() -> list[Node]:
             choice = self.choice
@@ -216,7 +216,7 @@ class Jobs:
     # the rule look
 
     def looked_at(self, w: Any) -> list[str]:
-        """Return sentinels of all nodes that a look judges, the earlier looks, and the marker of a stale look.
+        """Return sentinels of what a look judges, the earlier looks, and the marker of a stale look.
 
         If the look does not exist, the marker is the report's. Otherwise Snakemake would not make the look if
         the report exists and was made from fixed seeds or from another look.

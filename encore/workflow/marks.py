@@ -31,7 +31,7 @@ def markers(result: str | Path) -> list[str]:
 
 
 def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
-    """Return role -> the nodes that must exist before `node` is made, without nodes that are only repeated."""
+    """Return role -> the nodes that must exist before `node`, without those that are only repeated."""
     sources = graph.inputs(node)
     path = Path(node.sentinel)
     if not path.exists() or marker(path).exists() or validity.unlike(path, graph.lineage(node)):

@@ -110,7 +110,7 @@ def at_scale(recipes: Mapping[str, Recipe], scale: str) -> list[str]:
 
 
 def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
-    """Return the report or node that makes a file below results/recipe/scale/. Raises UserError if none does."""
+    """Return the report or node that makes a file in results/recipe/scale/. Raises UserError."""
     target, (_, name, scale, arm) = "/".join(parts), parts[:4]
     if name not in graph.recipes:
         raise UserError(f'{target}: unknown recipe "{name}"{nearest(name, list(graph.recipes))}')

@@ -26,7 +26,7 @@ def answer(completion: str) -> str | None:
 
 
 def formatted(completion: str) -> bool:
-    """Return whether a completion is `<think>…</think><answer>…</answer>` with each tag once, spaces ignored."""
+    """Return whether a completion is `<think>…</think><answer>…</answer>`, each tag once, spaces apart."""
     text = completion.strip()
     between = text.partition("</think>")[2].partition("<answer>")[0]
     return (

@@ -220,7 +220,7 @@ class Countdown:
         return makes(work_out(answer(completion) or ""), numbers, target)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step is right: its result is right, and its operands are unused numbers or results.
+        """Return whether each step is right: a right result, from operands that are not used yet.
 
         A step may also begin at the target. `no` starts a new try, with all the numbers.
         """

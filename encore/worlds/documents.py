@@ -32,7 +32,7 @@ def dots(mean: float, rng: random.Random) -> str:
 
 
 def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float], list[dict[str, float]]]:
-    """Check a mixture, `{kind: weight}` or `{kind: {weight: w, dial: value}}`; return kinds, weights, dials."""
+    """Check `{kind: weight}` or `{kind: {weight: w, dial: value}}`; return kinds, weights and dials."""
     parsed = []
     for kind, item in mixture.items():
         where = f"mixture.{kind}"

@@ -26,7 +26,7 @@ class Work:
 
 
 def combine(x: Work, sign: str, y: Work) -> Work:
-    """Return `x sign y` as text, with brackets where needed, and its value. Raises ZeroDivisionError."""
+    """Return the work `x sign y`, with brackets where needed. Raises ZeroDivisionError."""
     value = OPERATORS[sign](x.value, y.value)
     if isinstance(value, Fraction) and value.denominator == 1:
         value = value.numerator

@@ -196,7 +196,7 @@ def _marked(text: str) -> str | None:
 
 
 def _display(text: str) -> str | None:
-    """Return the answer in a tag without a box: its only display, the text after "the answer is", or all text."""
+    """Return the answer in a tag without a box: its only display, text after "the answer is", or all."""
     phrase = PHRASE.match(text)
     rest = (text[phrase.end() :] if phrase else text).strip()
     if rest.count("$") == 1:

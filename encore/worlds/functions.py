@@ -71,7 +71,7 @@ def given(problem: Problem) -> tuple[list[Step], dict[int, int]]:
 
 
 def unseen(problem: Problem) -> dict[int, int]:
-    """Return the tests that the question does not show, input -> output; a problem always has the same ones."""
+    """Return the tests that the question does not show, input -> output, fixed by the problem."""
     steps, tests = given(problem)
     inputs = [x for x in HIDDEN if x not in tests]
     return {x: done(steps, x) for x in random.Random(problem.question).sample(inputs, UNSEEN)}
@@ -154,7 +154,7 @@ def _reward(rule: Callable[[Verdicts], float]) -> Callable[[Problem, str], float
 
 @dataclass(frozen=True)
 class Functions:
-    """World `functions`; dials: `operations` [fewest, most] of a function; `shown`, the tests in its question."""
+    """World `functions`; dials: `operations` [fewest, most] of a function; `shown`, the number of tests."""
 
     operations: tuple[int, int] = (1, 3)
     shown: int = 2

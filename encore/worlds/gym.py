@@ -38,7 +38,7 @@ LIMITS = Limits(wall=20.0, budget=3600.0, cpu=60, memory=4 << 30, output=1 << 24
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A problem. `entry` is what the library needs to score an answer; it is pickled, and only a sandbox reads it."""
+    """A problem. `entry` is what the library needs for scoring, pickled; only a sandbox reads it."""
 
     question: str
     answer: str

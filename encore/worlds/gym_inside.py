@@ -25,7 +25,7 @@ EXAMPLES = ("example_answer", "example_correct_answer", "possible_answer")  # me
 
 
 class Late(BaseException):
-    """An error that says that the time of a call is over. It is no Exception, so the library does not catch it."""
+    """An error: the time of a call is over. It is no Exception, so the library does not catch it."""
 
 
 def _ring(*_: Any) -> None:
@@ -36,7 +36,7 @@ signal.signal(signal.SIGXCPU, _ring)
 
 
 def _timed(limit: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of `function`. Raises Late after `limit` seconds of CPU, or up to one second later."""
+    """Return the result of `function`. Raises Late after `limit` seconds of CPU, or a second later."""
     used, most = resource.getrusage(resource.RUSAGE_SELF), resource.getrlimit(resource.RLIMIT_CPU)[1]
     end = int(used.ru_utime + used.ru_stime) + 1 + limit
     resource.setrlimit(resource.RLIMIT_CPU, (min(end, most - 1), most))
@@ -105,7 +105,7 @@ class Task:
             return type(self.data)(config)[0]
 
     def draw(self, item: int) -> tuple[str, str, bytes] | None:
-        """Return question, answer and the pickled problem; None if the scorer rejects the library's own answer."""
+        """Return question, answer and pickled problem; None if the library's own answer is wrong."""
         entry = _timed(TO_DRAW, self.entry, item)
         answer, held = entry["answer"], entry.get("metadata") or {}
         if answer is None:  # there are many right answers

@@ -130,7 +130,7 @@ def wrong(world: "Preferences", problem: Problem, rng: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Preferences:
-    """World `preferences`; dials: `terms` [fewest, most] of a request, one digit each, and the judge's biases.
+    """World `preferences`; dials: `terms` [fewest, most] of a request, and the judge's biases.
 
     The biases of the AI judge (`gold.judge`) are `judge_length` and `judge_courtesy` in gold's units, and
     `judge_blind`, a share of the questions.

@@ -46,7 +46,7 @@ def read_numbers(text: str) -> list[int] | None:
 
 
 def select(numbers: Sequence[int], faults: Sequence[bool], rng: random.Random) -> tuple[list[str], list[int]]:
-    """Return the steps that pick the smallest number left (another one at a fault), and the picked numbers."""
+    """Return the steps that pick the smallest number left (at a fault, another); the picked numbers."""
     left, steps, picked = [*numbers], [], []
     for fault in faults:
         best = min(left)

@@ -66,7 +66,7 @@ class BanditStage(Stage):
 
     @rule
     def _a_penalty_in_one_place(self) -> Iterator[Mistake]:
-        """Yield a penalty without a coefficient, a coefficient alone, and a combination that is impossible."""
+        """Yield a penalty without a coefficient, a coefficient alone, and an impossible combination."""
         args = self.args
         if args.objective == "dpo":
             if not args.beta or args.kl != "none":

@@ -65,7 +65,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The state that all jobs share: the environment, and the files of our code with their modification times."""
+    """The state that all jobs share: the environment, and the times of change of our code's files."""
 
     environment: dict[str, str]
     files: dict[Path, int]
