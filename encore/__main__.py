@@ -7,7 +7,7 @@ from encore.errors import UserError
 
 
 def main() -> None:
-    """Run the named command. The exit status is 2 after a mistake of the user, which is told in one line."""
+    """Run the named command. A mistake of the user is reported in one line, with exit status 2."""
     try:
         app()
     except UserError as error:

@@ -38,9 +38,9 @@ class Benchmark:
 
 
 def form_of(task: EvalTask, lm: Any) -> forms.Prompter:
-    """Return how a task puts its questions to the model `lm`.
+    """Return the form in which a task puts its questions to the model `lm`.
 
-    For lm-eval's tasks by chat, return how replies end.
+    For lm-eval's tasks by chat it only says how replies end.
     """
     if not task.chat:
         return forms.of(task.form, None)
@@ -53,9 +53,9 @@ def form_of(task: EvalTask, lm: Any) -> forms.Prompter:
 def load(task: EvalTask, seed: int, folder: Path = lm_eval_tasks.OWN, lm: Any = None) -> Benchmark:
     """Return the task with this recipe's samples, decoding and examples.
 
-    `seed` draws the problems of a world. `lm` is the model whose chat template a task by chat takes. A name
-    of lm-eval is looked for among the YAMLs of `folder` first. Raises UserError for a name, filter, metric or
-    number of examples that it lacks, and for missing data or packages.
+    `seed` draws the problems of a world. `lm` is the model whose chat template a task by chat uses. A name of
+    lm-eval is first searched for among the YAMLs of `folder`. Raises UserError for a name, filter, metric or
+    number of examples that the task lacks, and for missing data or packages.
     """
     where = f"evals.tasks.{task.name}"
     loaded = _loaded(task, seed, folder, lm, where)
@@ -112,7 +112,7 @@ def _metric(loaded: Any, task: EvalTask, where: str) -> str:
 
 
 def _one(asked: str | None, names: list[str], where: str, what: str) -> str:
-    """Return what is asked for, or the only name. Raises UserError if it does not exist, or is not clear."""
+    """Return the name that is asked for, or the only name. Raises UserError if it is missing or ambiguous."""
     if asked is not None:
         known(where, [asked], names, what)
         return asked
@@ -122,7 +122,7 @@ def _one(asked: str | None, names: list[str], where: str, what: str) -> str:
 
 
 def _check_task(benchmark: Benchmark, task: EvalTask, where: str) -> None:
-    """Raise UserError unless the task is of a kind that can be run here, with the recipe's keys."""
+    """Raise UserError unless a task of this kind can be run here, with the recipe's keys."""
     loaded, name = benchmark.task, task.lm_eval
     if getattr(loaded, "UNSAFE_CODE", False):
         raise UserError(f"{where}.lm_eval: {name} runs code that the model wrote; that is not done here")
@@ -145,7 +145,7 @@ def _check_task(benchmark: Benchmark, task: EvalTask, where: str) -> None:
 def _is_mean(aggregation: Callable[[list], float]) -> bool:
     """Return whether an aggregation of lm-eval is the mean over items, or over all parts of all items.
 
-    Two examples decide. ifeval's inst_level_strict_acc has parts: an item has several instructions.
+    It is tried on two examples. ifeval's inst_level_strict_acc has parts: an item has several instructions.
     """
     for values, mean in (([1.0, 0.0, 0.0, 1.0], 0.5), ([[True, False], [True]], 2 / 3)):
         with suppress(Exception):  # an aggregation of other values fails on these in its own way

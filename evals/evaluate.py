@@ -96,7 +96,7 @@ def _names_hub(evaluation: Evaluation, model: Path | Elsewhere) -> bool:
 
 
 def load() -> None:
-    """Import early what `main` imports when it needs it; the environment is set before."""
+    """Import early the modules that `main` needs later; the environment is set before."""
     importlib.import_module("evals.measure")
 
 

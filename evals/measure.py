@@ -1,4 +1,4 @@
-"""Measure a checkpoint on its tasks. `evals.evaluate` imports this once the environment is set."""
+"""The measurement of a checkpoint on its tasks. `evals.evaluate` imports this once the environment is set."""
 
 import argparse
 import json
@@ -20,7 +20,7 @@ from evals.harness import Row
 
 
 def measure(evaluation: Evaluation, options: argparse.Namespace, progress: Progress) -> None:
-    """Write `options.samples` (a line of JSON an item), then `options.out`, each completely or not at all.
+    """Write `options.samples`, a line of JSON an item, then `options.out`; each wholly or not at all.
 
     `options` are those of the command line. Raises UserError.
     """
@@ -61,7 +61,7 @@ def measure(evaluation: Evaluation, options: argparse.Namespace, progress: Progr
 
 
 def _checks(task: EvalTask, rows: Sequence[Row], progress: Progress) -> list[Check]:
-    """Return what to warn of. Raises UserError if a verifier has failed over every completion."""
+    """Return warnings. Raises UserError if a verifier has failed for every completion."""
     failures = [said for row in rows for said in row.get("unjudged", {}).values()]
     if not failures:
         return []
@@ -72,9 +72,9 @@ def _checks(task: EvalTask, rows: Sequence[Row], progress: Progress) -> list[Che
 
 
 def _headline(values: Mapping[str, Mapping[str, float]]) -> str:
-    """Return `accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval.
+    """Return the main metrics of a task with intervals, as `accuracy 0.612 (0.580 to 0.645), gold …`.
 
-    Metrics of no samples are left out.
+    Metrics without samples are left out.
     """
     return ", ".join(
         f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"

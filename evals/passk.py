@@ -78,7 +78,7 @@ def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
 def _by_products(
     free: int, rivals: Sequence[int], j: int, others: int, n: int, p: float, u: Floats
 ) -> Floats:
-    """Return the probability (nodes,) of `others` draws beside an answer's j, no rival above j.
+    """Return the probability (nodes,) of `others` draws besides an answer's j, with no rival above j.
 
     The variable u marks ties.
     """
@@ -91,7 +91,7 @@ def _by_products(
 def _by_transform(
     free: int, rivals: Sequence[int], j: int, others: int, n: int, p: float, u: Floats
 ) -> Floats:
-    """Return the same as `_by_products`, by Fourier transform: for thousands of samples, to about 1e-12."""
+    """Return the result of `_by_products`, to about 1e-12, by Fourier transform: for many samples."""
     width = next_fast_len(n + 1, real=True)  # no product has more than n draws
     law = np.tile(rfft(_draws(free, n, p), width), (len(u), 1))
     for size, count in Counter(rivals).items():
@@ -103,7 +103,7 @@ def _by_transform(
 
 @cache
 def _quadrature(nodes: int) -> tuple[Floats, Floats]:
-    """Return Gauss-Legendre's points and weights on [0, 1], each (nodes,); numpy's call is slow."""
+    """Return Gauss-Legendre's points and weights on [0, 1], each (nodes,); cached, as numpy is slow."""
     places, weights = np.polynomial.legendre.leggauss(nodes)
     return (places + 1) / 2, weights / 2
 
@@ -112,13 +112,13 @@ def _quadrature(nodes: int) -> tuple[Floats, Floats]:
 def _draws(size: int, n: int, p: float) -> Floats:
     """Return the probability (n + 1,) of 0, 1, … n draws out of `size` samples.
 
-    Few sizes occur, and scipy's call is slow.
+    The result is cached: few sizes occur, and scipy's call is slow.
     """
     return binom.pmf(np.arange(n + 1), size, p)
 
 
 def _times(law: Floats, rival: Floats, u: Floats) -> Floats:
-    """Return `law` (nodes, draws) times a rival's polynomial (j + 1,), whose last term u marks as a tie."""
+    """Return `law` (nodes, draws) times a rival's polynomial (j + 1,); u marks its last term, a tie."""
     product, width = np.zeros_like(law), law.shape[1]
     for drawn, chance in enumerate(rival[:width]):
         tie = u[:, None] if drawn == len(rival) - 1 else 1.0

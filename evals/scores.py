@@ -61,11 +61,11 @@ def load(
     lm: Any,
     dtype: str,
 ) -> tuple[Judges, dict[str, str]]:
-    """Return the models that the scores of `tasks` need, and role -> digest of each but the policy.
+    """Return the models that the scores of `tasks` need, and role -> digest of each model but the policy.
 
     A judge's digest has the key `judge/TASK`. `inputs`: role -> metrics.json of a stage; `source` and `lm`
     are the evaluated model and its sampler, and `dtype` is the precision of this model and the reference.
-    Raises UserError for a role without an input, and for a model whose tokenizer is not the policy's.
+    Raises UserError for a role without an input, and for a model with another tokenizer than the policy's.
     """
     tasks = list(tasks)
     needed = set()
@@ -98,10 +98,10 @@ def load(
 
 
 def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
-    """Add to each row the scores that `task.score` names, one for each sample; kl's is called "logratio".
+    """Add to each row the scores that `task.score` names, one for each sample; kl's is "logratio".
 
-    With gold comes "reference_gold", the score of the world's own reply. Raises UserError if a score of a
-    model is not finite.
+    With gold comes "reference_gold", the score of the world's own reply. Raises UserError if a model's score
+    is not finite.
     """
     world: Any = task.task.make_world() if task.task else None
     if "gold" in task.score:
@@ -128,7 +128,7 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
 
 
 def _add_gold(rows: list[Row], world: Any) -> None:
-    """Add the gold scores of a world, of each completion and of the world's own reply."""
+    """Add the world's gold scores of each completion and of the world's own reply."""
     _add_each(rows, "gold", world.rewards["gold"])
     for row in rows:
         problem = samples.problem(row)
@@ -136,14 +136,14 @@ def _add_gold(rows: list[Row], world: Any) -> None:
 
 
 def _add_each(rows: list[Row], name: str, value: Callable[[Problem, str], float]) -> None:
-    """Add `value` of each completion, joined to the prefill at the end of its prompt."""
+    """Add `value` of each completion, with the prefill of its prompt put before it."""
     for row in rows:
         wholes = [row.get("prefill", "") + completion.said for completion in row["completions"]]
         row[name] = [value(samples.problem(row), whole) for whole in wholes]
 
 
 def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> list[float]:
-    """Return log pi(y|x) - log pi_ref(y|x) of each completion; equal ones are computed once."""
+    """Return log pi(y|x) - log pi_ref(y|x) of each completion; equal completions are computed once."""
     if reference is policy:
         return [0.0] * len(completions)
     places, contexts, drawn = _distinct(completions)
@@ -152,7 +152,7 @@ def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> li
 
 
 def _perplexities(reference: Any, completions: list[Completion]) -> list[float]:
-    """Return exp(-log pi_ref(y|x) / |y|) of each completion, with its end of sequence; 1 of an empty one.
+    """Return exp(-log pi_ref(y|x) / |y|) of each completion, end of sequence included; 1 for an empty one.
 
     It is the measure of arXiv 2504.13837 §4.2 for how well a base model knows the answers of a trained one.
     """
@@ -163,7 +163,7 @@ def _perplexities(reference: Any, completions: list[Completion]) -> list[float]:
 
 
 def _distinct(completions: list[Completion]) -> tuple[list[int], list[list[int]], list[list[int]]]:
-    """Return the number of each completion among the distinct ones, and their contexts and tokens."""
+    """Return the index of each completion among the distinct ones, and the distinct contexts and tokens."""
     places, alone = distinct((tuple(c.context), tuple(c.ids)) for c in completions)
     return places, [[*context] for context, _ in alone], [[*ids] for _, ids in alone]
 

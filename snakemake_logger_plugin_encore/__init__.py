@@ -1,4 +1,4 @@
-"""Snakemake's console for long runs: a line when a job starts and when it ends, between them the jobs' own.
+"""Snakemake's console for long runs: a line when a job starts or ends, and the jobs' own lines.
 
 Snakemake finds this package by its name; profiles/default asks for it.
 """
@@ -26,10 +26,10 @@ ENDING = {  # Snakemake's message when it is asked to end -> in our words
 
 
 def with_cores(arguments: list[str]) -> list[str]:
-    """Return the command line with `--cores` made `--cores all` if no number follows.
+    """Return the command line, in which `--cores` becomes `--cores all` if no number follows it.
 
     Snakemake's help says "if N is omitted ... the number of available CPU cores", yet since version 8 its
-    parser wants the N, and reads the target in `--cores r1_zero` as one.
+    parser needs the N, and reads the target in `--cores r1_zero` as one.
     """
     done = list(arguments)
     for i in reversed([i for i, word in enumerate(done) if word in ("--cores", "-c")]):
@@ -51,7 +51,7 @@ def with_targets_first(arguments: list[str]) -> list[str]:
 
 
 def is_snakemake(program: str) -> bool:
-    """Return whether `sys.argv[0]` is `snakemake`, or that of `python -m snakemake`."""
+    """Return whether a program is `snakemake`, or `python -m snakemake`, by its `sys.argv[0]`."""
     path = Path(program)
     return path.name == "snakemake" or path.parts[-2:] == ("snakemake", "__main__.py")
 
@@ -67,7 +67,7 @@ def clock(seconds: float) -> str:
 
 
 def shortened(reason: str, most: int = 3) -> str:
-    """Return Snakemake's reason for a job, with the first files of each of its lists: a grid has hundreds."""
+    """Return Snakemake's reason for a job with only the first files of each list: a grid has hundreds."""
     lists = []
     for part in reason.split("; "):
         kind, _, names = part.partition(": ")
@@ -78,7 +78,7 @@ def shortened(reason: str, most: int = 3) -> str:
 
 
 class LogHandler(LogHandlerBase):
-    """A handler that shows jobs by their messages and times, and for a failed one the end of its log.
+    """A handler that shows a job's message and times and, if the job failed, the end of its log.
 
     Warnings are shown unchanged.
     """
@@ -171,7 +171,7 @@ def tail(log: Path) -> list[str]:
 
 
 def _without_rule_errors(message: str) -> list[str]:
-    """Return a failed command once: Snakemake repeats it as an exception, with all of its configuration."""
+    """Return the message of a failed command once: Snakemake repeats it with all its configuration."""
     if message.startswith(("RuleException", "CalledProcessError", "WorkflowError:\nAt least one job")):
         return []
     return message.splitlines()

@@ -1,4 +1,4 @@
-"""What the intervals of a report cover, and what they leave out."""
+"""The coverage of the report's intervals: what they include and what they leave out."""
 
 import math
 from collections.abc import Sequence

@@ -137,7 +137,7 @@ def coverage(pair: Pair, ks: Sequence[int]) -> Iterator[tuple[str, Number]]:
 
 
 def _by_chance(correct: Bools) -> Floats:
-    """Return the probability (problems,) that one half of the samples solves a problem and the other does not."""
+    """Return the probability (problems,) that one half of the samples solves a problem, the other not."""
     n = correct.shape[1] // 2 * 2
     if not n:
         return np.zeros(len(correct))

@@ -50,7 +50,7 @@ class Run:
 
     @property
     def stopped(self) -> dict[str, int]:
-        """The number of seeds of each arm that a look stopped, because all claims that need the arm were decided."""
+        """The number of seeds of each arm that a look stopped, because all claims on it were decided."""
         return {arm: n for arm, n in (self.by_looks or {}).items() if n < len(self.seeds)}
 
     def seeds_of(self, arm: str) -> tuple[int, ...]:
@@ -72,7 +72,7 @@ class Run:
         return [n for n in nodes if n.kind == "eval" or n in owners or self.label(n) not in taken]
 
     def all_nodes(self) -> list[Node]:
-        """All distinct nodes of the run, upstream first, which are the jobs that were computed."""
+        """Return all distinct nodes of the run, upstream first, which are the jobs that were computed."""
         return list(self._nodes)
 
     @cached_property

@@ -23,7 +23,7 @@ def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
 
 
 def by_count(table: pd.DataFrame, at: str, name: str) -> dict[int, Mean]:
-    """Return n -> the mean of the metric `<name>@<n>` at `arm/checkpoint`, by rising n; missing means are left out."""
+    """Return n -> the mean of the metric `<name>@<n>` at `arm/checkpoint`, by rising n, if there is one."""
     arm, _, node = at.partition("/")
     here = table[(table.arm == arm) & (table.node == node)]
     names = here.metric[here.metric.str.startswith(f"{name}@")].unique()
@@ -42,12 +42,12 @@ def headline(run: Run) -> str:
 
 
 def measure(table: pd.DataFrame, task: str) -> str:
-    """Return the metric that compares arms on a task: the first of MEASURES that was measured, else accuracy."""
+    """Return the metric that compares arms on a task: the first measured of MEASURES, else accuracy."""
     names = set(table.metric[table.step.isna()])
     return next((name for name in MEASURES if f"{task}/{name}" in names), "accuracy")
 
 
 def row_name(run: Run, row: Mapping[Hashable, Any]) -> str:
-    """Return the name of a row of the table of arms, `arm/checkpoint`, with the task unless it is the headline's."""
+    """Return `arm/checkpoint` of a row of the table of arms; with the task if it is not the headline."""
     where = f"{row['arm']}/{row['checkpoint']}"
     return where if row["task"] == headline(run) else f"{where}, {row['task']}"

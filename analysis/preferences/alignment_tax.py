@@ -16,7 +16,7 @@ from encore.recipe.metric_names import OF_LM_EVAL
 
 
 def _taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[str]:
-    """Return the tasks without gold on which contenders are evaluated, because training did not aim at them."""
+    """Return the tasks without gold that contenders are evaluated on; training did not aim at them."""
     asked = dict.fromkeys(
         name
         for contender in among

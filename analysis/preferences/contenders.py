@@ -74,7 +74,11 @@ def contenders(run: Run, table: pd.DataFrame, task: str) -> list[Contender]:
 
 
 def _named(policy: Contender, among: Sequence[Contender], several: bool) -> Contender:
-    """Return a contender. Its name is its arm if it is the last of several, its checkpoint if unique."""
+    """Return the policy under its name in tables, which is an arm, a checkpoint, or `arm/checkpoint`.
+
+    The last policy of an arm is named after the arm if there are `several` arms. Others are named after their
+    checkpoint, if no other policy has a checkpoint of this name.
+    """
     if policy.last and not policy.shared:
         return replace(policy, name=policy.arm) if several else policy
     alike = [
@@ -116,7 +120,7 @@ def representatives(among: Sequence[Contender], most: int) -> list[Contender]:
 
 
 def in_arm(run: Run, contender: Contender, arm: str) -> Contender:
-    """Return the policy as another arm evaluated it, with that arm's proxy; unchanged without this evaluation."""
+    """Return the policy as another arm evaluated it, with that arm's proxy; else unchanged."""
     policy_model = model(run, contender.arm, contender.checkpoint, run.seeds[0])
     for checkpoint in run.checkpoints(arm):
         if model(run, arm, checkpoint, run.seeds[0]) == policy_model:

@@ -52,7 +52,7 @@ def places(table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[P
 def draw(
     places: Sequence[Place], sweeps: Mapping[str, Sequence[str]], palette: Mapping[str, str]
 ) -> Figure | None:
-    """Draw a panel for gold above a panel for proxy; None for fewer than three policies or only shared ones."""
+    """Draw a panel for gold above a panel for proxy; None for under three policies, or shared ones."""
     arms = [place.contender.arm for place in places if place.contender.last and not place.contender.shared]
     if len(places) < 3 or not arms:
         return None

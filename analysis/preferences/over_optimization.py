@@ -182,7 +182,7 @@ def _highest(form: Fit, reached: float) -> float:
 
 
 def fits_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each track: its form's weights, and how well each form predicts the upper half of d."""
+    """Return a row for each track: its form's weights, and how well each form predicts the far half."""
     rows = []
     for key, group in frame.groupby(["arm", "by", "reward"], sort=False) if len(frame) else ():
         arm, by, reward = map(str, key)

@@ -1,4 +1,4 @@
-"""Section "preferences" of the page: policies against each other, reward and divergence, reward models, labels.
+"""Section "preferences" of the page: policies compared, rewards and KL, reward models, labels.
 
 Tables and figures for which the run has no data are left out.
 """

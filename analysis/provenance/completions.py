@@ -26,7 +26,7 @@ CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"
 
 
 def safe(text: object) -> str:
-    """Return text that is safe to show: at most LONGEST characters, without surrogates or control characters."""
+    """Return text that is safe to show: at most LONGEST characters, no surrogates or control characters."""
     full = str(text)
     part = full[:LONGEST].encode("utf-16", "surrogatepass").decode("utf-16", "replace").translate(CONTROLS)
     return part if len(full) <= LONGEST else f"{part}\n[clipped: {len(full):,} characters in all]"
@@ -160,7 +160,7 @@ def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[P
 
 
 def pair(names: Sequence[str], rows: Sequence[Row]) -> Pair:
-    """Return the first samples of one item by the policies of these names; each policy has a row of samples."""
+    """Return the first samples of one item by the policies of these names; each has its row of samples."""
     sides = [
         Side(
             name,

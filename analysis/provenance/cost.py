@@ -50,7 +50,7 @@ def elapsed(trained: pd.DataFrame) -> float:
 
 
 def of_a_seed(run: Run, trained: pd.DataFrame) -> dict[str, float]:
-    """Return claim -> the seconds of one more seed of the arms that it compares, estimated from the seeds so far.
+    """Return claim -> the estimated seconds of one more seed of the arms that it compares.
 
     Work that the arms share counts once. Evaluations are not counted: they record no time.
     """

@@ -39,7 +39,7 @@ class History:
     _read: dict[str, Registration | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def at(self, commit: str) -> Registration | None:
-        """Return the registration at a commit; None if it has none for this scale, or none that can be read."""
+        """Return the registration at a commit; None if this scale has none there that can be read."""
         if commit not in self._read:
             text = git(self.file.parent, "show", f"{commit}:./{self.file.name}")
             try:
@@ -127,7 +127,7 @@ def _said(value: object) -> str:
 
 
 def _other_arm(registered: Registration, now: Mapping[str, str]) -> str:
-    """Return the arm that was registered with other stages or evaluations; "" if there is none."""
+    """Return a phrase on the arms that were registered with other stages or evaluations; "" without any."""
     other = [arm for arm, digest in now.items() if registered.arms.get(arm) != digest]
     return f"other stages or evaluations of {', '.join(other)}" if other else ""
 

@@ -1,4 +1,4 @@
-"""Section "provenance" of the page: completions, health checks, configuration, cost, how to repeat the run."""
+"""Section "provenance" of the page: completions, health checks, configuration, cost, commands."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

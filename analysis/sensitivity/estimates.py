@@ -95,9 +95,9 @@ def _levels(before: Floats, after: Floats) -> dict[str, float]:
 
 
 def _estimate(name: str, values: Floats, resampled: Floats, against: bool = True) -> dict[str, float]:
-    """Return the mean of `values` (problems,) with its interval, and its difference from `against`.
+    """Return the mean of `values` (problems,) and its interval, as columns `name`, `…_low` and `…_high`.
 
-    The difference is nan if there is nothing to compare with.
+    All three are nan if `against` is false, because there is nothing to compare with.
     """
     estimate = interval(values, np.ones(len(values)), resampled) if against else (np.nan,) * 3
     return dict(zip((name, f"{name}_low", f"{name}_high"), estimate, strict=True))

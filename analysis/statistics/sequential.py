@@ -30,7 +30,7 @@ ALPHAS = np.concatenate([np.logspace(-12, -1, 56), [0.15, 0.2, 0.3, 0.5, 0.7, 0.
 
 @cache
 def levels(alpha: float) -> tuple[float, ...]:
-    """Return the nominal one-sided level of each look, if the probability of any false rejection is `alpha`."""
+    """Return the nominal one-sided level of each look; `alpha`: the probability of a false rejection."""
     fractions = np.array(LOOKS) / LOOKS[-1]
     allowed = alpha * np.expm1(-GAMMA * fractions) / np.expm1(-GAMMA)
     steps = np.sqrt(np.diff(fractions, prepend=0.0))

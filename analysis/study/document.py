@@ -60,7 +60,7 @@ def load(path: Path) -> Study:
 
 
 def mistakes_of(claims: Iterable[StudyClaim]) -> Iterator[Mistake]:
-    """Yield mistakes of claims that can be found without the study: keys of recipes, tests without a bound."""
+    """Yield mistakes that claims have in any study: keys of recipes, and tests without a bound."""
     for claim in claims:
         yield from below(f"claims.{claim.id}", claim.mistakes())
         yield from below(f"claims.{claim.id}.test", claim.test.mistakes())

@@ -46,7 +46,7 @@ def judged(table: pd.DataFrame, claims: Iterable[StudyClaim]) -> JudgedClaims:
 
 
 def _stated(claims: Mapping[str, StudyClaim]) -> list[StudyClaim]:
-    """Return copies of the claims that know their names, so that one claim may be used in several mappings."""
+    """Return copies of the claims that know their names: one claim may be used in several mappings."""
     if not claims:
         raise UserError("claims: expected one or more")
     for name, claim in claims.items():

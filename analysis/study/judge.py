@@ -56,7 +56,7 @@ def _line(verdict: Verdict) -> str:
 
 
 def write(judged: Judged, out: Path) -> None:
-    """Write index.html, claims.csv and numbers.csv, and the forest plot as a figure, into the folder `out`."""
+    """Write index.html, claims.csv and numbers.csv, and the forest plot, into the folder `out`."""
     out.mkdir(parents=True, exist_ok=True)
     files.write(out / "claims.csv", judged.verdicts.frame().to_csv(index=False))
     files.write(out / "numbers.csv", judged.collected.table.drop(columns="step").to_csv(index=False))

@@ -1,4 +1,4 @@
-"""Read the database of trackio, a SQLite file a project, without trackio and without a write."""
+"""The database of trackio, a SQLite file for each project, read without trackio and without writing."""
 
 import sqlite3
 import time
@@ -25,8 +25,8 @@ class Row(NamedTuple):
 def rows(path: Path) -> Iterator[Row]:
     """Yield the rows of all runs, in the order in which they were logged.
 
-    Raises UserError if the file is no database of trackio, if two of its runs have one name, or if reading it
-    takes too long.
+    Raises UserError if the file is no database of trackio, if two of its runs have the same name, or if
+    reading it takes too long.
     """
     # a journal beside the database holds rows of a run that goes on; with immutable it would not be read
     how = "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1"

@@ -1,4 +1,4 @@
-"""The numbers of the section on verdicts: the paper's claims, judged by this run."""
+"""The numbers of section "verdicts": the paper's claims, judged by this run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from analysis.verdicts.decision import judge_run
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The verdict of every claim, and the numbers that the verdict rests on."""
+    """The verdict on every claim, and the numbers behind it."""
 
     history: Sequence[
         Sequence[Verdict]
@@ -24,7 +24,7 @@ class Verdicts:
 
     @property
     def last(self) -> Sequence[Verdict]:
-        """The verdicts with all seeds."""
+        """The verdicts at the last look, with all seeds."""
         return self.history[-1]
 
 

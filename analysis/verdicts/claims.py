@@ -62,7 +62,7 @@ class Verdict:
 
     @property
     def difference(self) -> Mean:
-        """The mean or median difference, with the interval that decides."""
+        """The mean or median difference, and the interval that decides."""
         return Mean(self.estimate, self.low, self.high, self.n, "seeds")
 
     @property
@@ -72,17 +72,17 @@ class Verdict:
 
     @property
     def plain(self) -> Mean:
-        """The mean or median difference, with its plain 95% interval."""
+        """The mean or median difference, and its plain 95% interval."""
         return Mean(self.estimate, self.plain_low, self.plain_high, self.n, "seeds")
 
     @property
     def decided(self) -> bool:
-        """Whether more seeds would change nothing."""
+        """Whether the verdict is final, because more seeds would not change it."""
         return self.word != OPEN
 
     @property
     def stands_at(self) -> str:
-        """The text `look 1, 8 seeds` of a decided claim, or `5 of 8 seeds` of a claim that waits; else ""."""
+        """The text `look 1, 8 seeds` for a decided claim, `5 of 8 seeds` for a claim that waits; else ""."""
         if self.decided and self.look:
             return f"look {LOOKS.index(self.look) + 1}, {self.look} seeds"
         to_come = [look for look in LOOKS if look > self.asked]
@@ -104,7 +104,7 @@ def satisfies(d: float, direction: str, margin: float) -> bool:
 def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """Return a row for each claim.
 
-    Its differences are `seed:difference` pairs, so that the CSV is complete.
+    Its differences are `seed:difference` pairs, so that a verdict can be read back from the CSV.
     """
     rows = []
     for v in verdicts:
@@ -115,7 +115,7 @@ def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 
 
 def read_verdicts(path: Path) -> list[Verdict]:
-    """Return the verdicts of a CSV file that holds a frame(); differences to six digits."""
+    """Return the verdicts of a CSV file that holds a frame(); differences have six digits."""
     counts = dict.fromkeys(("attempt", "n", "asked", "agree"), int) | {"by_median": bool}
     numbers = {"margin": float} | counts | dict.fromkeys(NUMBERS, float)
     types = {field.name: numbers.get(field.name, str) for field in fields(Verdict)}
@@ -141,7 +141,7 @@ class JudgedClaims(tuple[Verdict, ...]):
     """The verdicts on some claims, in the order of the claims."""
 
     def frame(self) -> pd.DataFrame:
-        """Return a row a claim, as `claims.csv` has them."""
+        """Return a row for each claim, in the form of `claims.csv`."""
         return frame(self)
 
 
@@ -153,6 +153,6 @@ class Judged(Protocol):
 
 
 def tally(verdicts: Iterable[Judged]) -> dict[str, int]:
-    """Return how many claims have each word, in the order of VERDICTS, without words that do not occur."""
+    """Return how many claims have each verdict, in the order of VERDICTS; others are left out."""
     words = [v.word for v in verdicts]
     return {word: words.count(word) for word in VERDICTS if word in words}

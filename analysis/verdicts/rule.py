@@ -62,7 +62,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Sample:
-    """Differences of the claims (..., claims, seeds) at a look; nan where a seed has no number."""
+    """The differences of claims (..., claims, seeds) at a look; nan if a seed has no number."""
 
     differences: np.ndarray
     error: np.ndarray  # (..., claims) the standard error that all differences share, of one run on one side
@@ -73,7 +73,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Decision:
-    """The words of claims, as indices of WORDS, and the intervals behind them; arrays (..., claims)."""
+    """The verdicts on claims, as indices of WORDS, and the intervals behind them; arrays (..., claims)."""
 
     word: np.ndarray
     low: np.ndarray
@@ -115,7 +115,8 @@ def _tail_within(sample: Sample, bound: np.ndarray) -> np.ndarray:
 def tost(differences: Sequence[float], bound: float) -> float:
     """Return the p-value of "the mean lies within `bound` of 0", by two one-sided t tests; nan below two.
 
-    It is that of one look: over several, compare it with the level of the look (statistics.sequential).
+    It is the p-value of one look; over several looks, compare it with the level of each look
+    (statistics.sequential).
     """
     one_claim = Sample(np.array([differences], dtype=float), np.zeros(1), np.zeros(1, bool))
     return float(_tail_within(one_claim, np.array([bound]))[0])
@@ -148,7 +149,7 @@ def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def word_of(low: np.ndarray, high: np.ndarray, asked: Asked) -> np.ndarray:
-    """Return the index in WORDS for intervals (..., claims); see the table of this module."""
+    """Return the index in WORDS for intervals (..., claims), by the table of this module."""
     down, equal = asked.direction == "lower", asked.direction == "equal"
     low, high = np.where(down, -high, low), np.where(down, -low, high)
     m, s = asked.margin, asked.smallest_effect
@@ -168,7 +169,7 @@ def word_of(low: np.ndarray, high: np.ndarray, asked: Asked) -> np.ndarray:
 
 
 def _tail_to_decide(sample: Sample, asked: Asked) -> np.ndarray:
-    """Return the smallest level (..., claims) of a side at which the interval says a word other than open."""
+    """Return the smallest level (..., claims) of a side at which the interval decides a claim."""
     down = asked.direction == "lower"
 
     def above(bound: np.ndarray) -> np.ndarray:
@@ -188,7 +189,7 @@ def _tail_to_decide(sample: Sample, asked: Asked) -> np.ndarray:
 
 
 def _turned(sample: Sample, turned: np.ndarray) -> Sample:
-    """Return the sample with the signs of some claims (claims,) turned."""
+    """Return the sample with the signs of those claims turned that `turned` (claims,) marks."""
     return replace(
         sample,
         differences=np.where(turned[:, None], -1.0, 1.0) * sample.differences,
@@ -198,9 +199,9 @@ def _turned(sample: Sample, turned: np.ndarray) -> Sample:
 
 
 def judge(sample: Sample, asked: Asked, look: int, before: Decision | None = None) -> Decision:
-    """Return the decisions at a look (an index of LOOKS), given those of the look before.
+    """Return the decisions at a look (an index of LOOKS), given the decisions of the look before.
 
-    A claim without two differences is open, with an interval of nan.
+    A claim with fewer than two differences is open, with an interval of nan.
     """
     needed = 2 * spent(_tail_to_decide(sample, asked), look)  # (..., claims) the alpha that would decide
     frozen = np.zeros(needed.shape, bool) if before is None else before.decided
@@ -224,7 +225,7 @@ def judge(sample: Sample, asked: Asked, look: int, before: Decision | None = Non
 def _alphas(needed: np.ndarray, asked: Asked) -> np.ndarray:
     """Return the alpha (..., claims) of each claim's interval, from the alpha that would decide the claim.
 
-    For a secondary claim that stays open it is the alpha by which it would have to be decided next.
+    For a secondary claim that stays open, it is the alpha that the claim would need to be decided next.
     """
     tested = ~np.isnan(needed)
     primary = np.maximum((tested & asked.primary).sum(axis=-1, keepdims=True), 1)

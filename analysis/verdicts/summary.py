@@ -21,7 +21,7 @@ ARROW = " \N{RIGHTWARDS ARROW} "
 
 @dataclass(frozen=True)
 class Change:
-    """A metric of the first arm before and after training; one side only if one checkpoint is evaluated."""
+    """A metric of the first arm before and after training; if one checkpoint is evaluated, only one value."""
 
     metric: str
     sides: tuple[Mean, ...]
@@ -41,7 +41,7 @@ def change(run: Run, table: pd.DataFrame, metric: str) -> Change:
 def stated(recipe: Recipe, scale: str, verdicts: Sequence[claims.Verdict]) -> list[claims.Verdict]:
     """Return the verdicts on claims that the recipe makes at a scale.
 
-    Claims of other scales cannot be tested.
+    Claims of other scales cannot be tested here.
     """
     here = {claim.id for claim in recipe.claims(scale)}
     return [v for v in verdicts if v.id in here]
@@ -56,7 +56,7 @@ def title(recipe: Recipe) -> str:
 
 
 def stopped(run: Run) -> str:
-    """Return ` (stopped once decided: 2 at 8 seeds, 1 at 16 seeds)`, of arms; "" if each has every seed."""
+    """Return ` (stopped once decided: 2 at 8 seeds, 1 at 16 seeds)` for arms; "" if no arm stopped early."""
     counts = Counter(sorted(run.stopped.values()))
     parts = [f"{arms} at {plural(seeds, 'seed')}" for seeds, arms in counts.items()]
     return f" (stopped once decided: {', '.join(parts)})" if parts else ""
@@ -112,7 +112,7 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
 
 
 def foremost(verdicts: Sequence[claims.Verdict], most: int = 3) -> str:
-    """Return at most `most` claims in one line: the first, then reversed ones, then the rest."""
+    """Return at most `most` claims in one line: the first claim, then reversed ones, then the rest."""
     tested = [v for v in verdicts if v.n]
     order = tested[:1] + sorted(tested[1:], key=lambda v: v.word != REVERSED)
     return "; ".join(f"{v.id} {v.word} ({_numbers(v)})" for v in order[:most]) or "No claim could be tested."

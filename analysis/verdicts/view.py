@@ -1,4 +1,4 @@
-"""Verdicts on the page: the paper's claims, judged by this run; and its published numbers beside ours."""
+"""Section "verdicts" of the page: the paper's claims, judged by this run, and its published numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class Page:
 def view(
     run: Run, numbers: pd.DataFrame, judged: Verdicts, published: pd.DataFrame, health: pd.DataFrame
 ) -> View:
-    """Return the section; `published`: verdicts.published.build(), `health`: provenance.health.worst()."""
+    """Return the section, from verdicts.published.build() and provenance.health.worst()."""
     looks, gates, collapses, dials = tables(judged)[1:]
     here = summary.stated(run.recipe, run.scale, judged.last)
     groups = whose.of_recipe(run.recipe, here)

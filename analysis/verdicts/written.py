@@ -1,4 +1,4 @@
-"""The answer to whether the claims of a record were written before its runs.
+"""The dates of a record's claims: whether they were written before its runs.
 
 The file WRITTEN, beside the records, has a row for each record, compiled from git by hand. `fixed_commit` is
 the last commit that changed what decides a claim of the record's scale: metric, sides, direction, margin,
@@ -31,7 +31,7 @@ def read_written(folder: Path) -> pd.DataFrame:
 
 
 def of_record(record: Path) -> str:
-    """Return when the claims of a record were written, in a sentence; "" if it is not known."""
+    """Return a sentence on when the claims of a record were written; "" if it is not known."""
     rows = read_written(record.parent)
     for row in rows[rows.record == record.name].to_dict("records"):
         return (

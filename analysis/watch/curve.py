@@ -1,4 +1,4 @@
-"""The learning curve of one training, read as it grows."""
+"""The learning curve of one training, read while it grows."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Line(NamedTuple):
 
 
 class Curve:
-    """The file curve.csv of a training, as far as it has been read."""
+    """The file curve.csv of a training, up to the line that was read last."""
 
     def __init__(self, path: Path):
         self.file = Growing(path)
@@ -37,7 +37,7 @@ class Curve:
         self._points: dict[str, tuple[list[int], list[float]]] = {}
 
     def update(self) -> None:
-        """Read what is new."""
+        """Read the new part of the file."""
         lines, anew = self.file.gained()
         if anew:
             self.step, self._points = 0, {}

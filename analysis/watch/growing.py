@@ -1,6 +1,6 @@
-"""Files that grow: each read returns the lines that were added after the read before.
+"""Files that grow: each read returns the lines that were added since the previous read.
 
-They may belong to another machine: a line may be half there, a file may be cut, replaced, or gone.
+They may belong to another machine: a line may be incomplete, and a file may be cut, replaced, or gone.
 """
 
 import os
@@ -16,7 +16,7 @@ BREAKS = re.compile(rb"[\r\n]+")  # a progress bar ends each of its states with 
 
 
 class Gained(NamedTuple):
-    """The whole lines that a file has gained."""
+    """The complete lines that a file has gained since the previous read."""
 
     lines: tuple[str, ...] = ()
     anew: bool = False  # whether they are of another file than those before, which no longer count
@@ -33,7 +33,7 @@ class Growing:
         self._seen = (0, 0)  # size and time of the last change
 
     def gained(self) -> Gained:
-        """Read on; no lines if nothing has changed, or the file cannot be read."""
+        """Read on. Returns no lines if nothing has changed, or if the file cannot be read."""
         try:
             status = self.path.stat()
             if not stat.S_ISREG(status.st_mode):  # a pipe would keep the reader for ever
@@ -62,9 +62,9 @@ class Growing:
 
 
 def last_lines(path: Path, size: int) -> tuple[list[str], bool]:
-    """Return the whole lines within the last `size` bytes of a file, and whether they are all it has.
+    """Return the complete lines within the last `size` bytes of a file, and whether the file has no others.
 
-    No lines if it cannot be read.
+    There are no lines if the file cannot be read.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):

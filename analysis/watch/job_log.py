@@ -1,4 +1,4 @@
-"""The log of a job, read as it grows: how far the job is, what it warns of, and what has ended it."""
+"""The log of a job, read while it grows: the job's progress, its warnings, and why it ended."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ TRACEBACK = "Traceback (most recent call last)"
 
 
 class JobLog:
-    """The log of a job, as far as it has been read."""
+    """The log of a job, up to the line that was read last."""
 
     def __init__(self, path: Path):
         self.file = Growing(path)
@@ -29,7 +29,7 @@ class JobLog:
         self._falling = False  # whether a traceback has begun
 
     def update(self) -> None:
-        """Read what is new; a log that begins anew is of a job that was started again."""
+        """Read the new part of the log. A log that begins anew belongs to a job that was started again."""
         lines, anew = self.file.gained()
         if anew:
             self._forget()

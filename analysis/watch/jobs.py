@@ -1,4 +1,4 @@
-"""The jobs of a folder of results, by the files that they leave: their names, and which are planned."""
+"""The jobs of a folder of results, found by their files: their names, and which of them are planned."""
 
 import json
 import os
@@ -21,7 +21,7 @@ LARGEST_PLAN = 16 * 2**20  # bytes
 
 
 class Job(NamedTuple):
-    """A stage or an evaluation, by the names that its folder has."""
+    """A stage or an evaluation, named by the parts of its folder's path."""
 
     recipe: str
     scale: str
@@ -37,7 +37,7 @@ class Job(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The folder of a stage under results/ and checkpoints/; of an evaluation, how its files begin."""
+        """The path of a stage in results/ and checkpoints/; of an evaluation, its files' common beginning."""
         name = self.name if self.kind == "stage" else f"evals/{self.name}"
         return f"{self.run}/{self.arm}/seed{self.seed}/{name}"
 
@@ -58,9 +58,9 @@ class Plan(NamedTuple):
 
 
 def on_disk(results: Path, recipes: Collection[str]) -> dict[Job, Files]:
-    """Return the jobs that have begun, and what is there of each; of these recipes alone, if any are named.
+    """Return the jobs that have begun, and the files of each; only of `recipes`, if any are named.
 
-    A result that the workflow has marked as no longer valid is not there: it will be made again.
+    A result that the workflow has marked as no longer valid is left out: it will be made again.
     """
     jobs: dict[Job, Files] = {}
     for recipe in _folders(results, IDENTIFIER):
@@ -90,7 +90,7 @@ def _of_seed(folder: Path, run: tuple[str, str, str, int]) -> Iterator[tuple[Job
 
 
 def _files(times: Mapping[str, float], result: str, marker: str, log: Path) -> Files | None:
-    """Return what is there of a job; None if it has left nothing, or is to be made again."""
+    """Return the files of a job; None if it has left none, or is to be made again."""
     done = result in times and marker not in times
     if not done and (log.name not in times or result in times):
         return None
@@ -98,7 +98,7 @@ def _files(times: Mapping[str, float], result: str, marker: str, log: Path) -> F
 
 
 def _folders(folder: Path, pattern: str) -> list[Path]:
-    """Return the folders in a folder whose whole name is of this pattern; none if it cannot be read."""
+    """Return the folders in a folder whose full name matches the pattern; none if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             matches = [entry for entry in entries if re.fullmatch(pattern, entry.name, re.ASCII)]
@@ -108,7 +108,7 @@ def _folders(folder: Path, pattern: str) -> list[Path]:
 
 
 def _times(folder: Path) -> dict[str, float]:
-    """Return the name of each file of a folder -> when it was last changed; none if it cannot be read."""
+    """Return the name of each file in a folder -> when it was last changed; {} if it cannot be read."""
     times: dict[str, float] = {}
     try:
         with os.scandir(folder) as entries:
@@ -125,7 +125,7 @@ def _times(folder: Path) -> dict[str, float]:
 
 
 class State(NamedTuple):
-    """The files that a training writes while it goes on; None if there is no such file."""
+    """The files that a training writes while it runs; None for a missing file."""
 
     curve: Path | None
     completions: Path | None
@@ -133,9 +133,10 @@ class State(NamedTuple):
 
 
 def training_state(checkpoints: Path, job: Job) -> State:
-    """Return the newest files of the training state of a stage.
+    """Return the newest files in the training state of a stage.
 
-    It has a folder for each configuration that was tried, and a reward model one for each member in it.
+    The state has a folder for each configuration that was tried; in the folder of a reward model each member
+    has its own.
     """
     newest = {"curve.csv": (0.0, Path()), "completions.jsonl": (0.0, Path())}
     for folder in _folders(checkpoints / job.path, r"[0-9a-f]{1,64}"):

@@ -17,7 +17,7 @@ QUESTIONS = 64  # of a rollout
 
 
 class Completion(NamedTuple):
-    """A sampled completion; what its row does not say is None."""
+    """A sampled completion; a value that its row does not have is None."""
 
     text: str
     reward: float | None
@@ -29,7 +29,7 @@ class Completion(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question, and its group."""
+    """A question, and the group of completions sampled for it."""
 
     prompt: str
     answer: str  # "" if there is none
@@ -53,8 +53,8 @@ class _Row(NamedTuple):
 def last(path: Path) -> Rollout | None:
     """Return the newest rollout in completions.jsonl; None if there is none.
 
-    The file may end in the midst of a group, or of a line: of the newest step that has a whole group, the
-    whole groups are returned.
+    The file may end within a group or a line. The result is the complete groups of the newest step that has
+    any.
     """
     for size in SIZES:
         lines, complete = last_lines(path, size)
@@ -77,7 +77,7 @@ def _question(rows: tuple[_Row, ...]) -> Question:
 
 
 def _row(line: str) -> _Row | None:
-    """Return what a line of completions.jsonl says; None if it is no row of a rollout."""
+    """Return the completion in a line of completions.jsonl; None if the line is no row of a rollout."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

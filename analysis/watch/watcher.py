@@ -1,4 +1,4 @@
-"""The state of all jobs of a folder of results, looked at again and again while a page asks for it."""
+"""The state of all jobs in a folder of results, read again and again while a page asks for it."""
 
 import json
 import threading
@@ -22,7 +22,7 @@ LARGEST = 2**24  # bytes of a metrics.json
 
 
 class Watcher:
-    """Reads a folder of results; several threads may ask at once."""
+    """A reader of a folder of results, which several threads may use at once."""
 
     def __init__(self, results: Path, recipes: Collection[str], clock: Callable[[], float] = time.time):
         self.results, self.recipes, self.clock = results, frozenset(recipes), clock
@@ -38,7 +38,7 @@ class Watcher:
         self._sampled: tuple[object, rollouts.Rollout | None] = (), None  # what was read of which file
 
     def check_results(self) -> None:
-        """Raise UserError where there is nothing to watch, with what makes that there is."""
+        """Raise UserError if there is nothing to watch, with the command that changes it."""
         if not self.results.is_dir():
             raise UserError(f"{self.results}: no such folder; name the folder of results with --results")
         begun = jobs.on_disk(self.results, ())
@@ -51,7 +51,7 @@ class Watcher:
     # -- what the page asks for --------------------------------------------------------------------------
 
     def overview(self) -> views.Overview:
-        """Return what runs, what has failed or stopped, and how much of each run is done."""
+        """Return the jobs that run, that have failed or stopped, and how much of each run is done."""
         with self._lock:
             self._look()
             runs: dict[str, Counter[str]] = {}
@@ -74,7 +74,7 @@ class Watcher:
     def run(self, name: str, stage: str) -> views.Run | None:
         """Return the jobs of a run and the curves of one of its stages; None if there is no such run.
 
-        If it has no such stage, the curves are of the stage that was at work last.
+        If it has no such stage, the curves are of the stage that ran last.
         """
         with self._lock:
             self._look()
@@ -112,7 +112,7 @@ class Watcher:
     # -- how it is known ---------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Read what has changed, unless that was just done."""
+        """Read all changes, unless that was done a moment ago."""
         began = time.monotonic()
         if began < self._next:
             return
@@ -146,13 +146,13 @@ class Watcher:
         return views.JobState.of(job, word, log, changed, step)
 
     def _curve(self, path: Path) -> Curve:
-        """Return a curve as it is now; it is read on from where it was read before."""
+        """Return a curve as it is now; only its new part is read."""
         curve = self._curves.setdefault(path, Curve(path))
         curve.update()
         return curve
 
     def _curves_of(self, states: Collection[Job]) -> dict[Job, Curve]:
-        """Return the curves of these jobs that have one."""
+        """Return the curves of these jobs, for jobs that have one."""
         curves: dict[Job, Curve] = {}
         for job in states:
             if job.kind != "stage" or job not in self._files:
@@ -168,7 +168,7 @@ class Watcher:
         return job in self._files and self._files[job].done
 
     def _warnings(self, job: Job) -> tuple[str, ...]:
-        """Return what the health checks of a job that is done warn of."""
+        """Return the warnings of a finished job's health checks."""
         changed = self._files[job].changed
         if job in self._warned and self._warned[job][0] == changed:
             return self._warned[job][1]
@@ -178,9 +178,9 @@ class Watcher:
         return self._warned[job][1]
 
     def _seconds_left(self) -> float | None:
-        """Return how long the planned jobs will yet take, at the pace of those so far; None if none is known.
+        """Return how long the remaining planned jobs will take, at the pace so far; None if it is unknown.
 
-        The pace is planned seconds a second, of the jobs that are done and of the steps of those that run.
+        The pace is planned seconds per second, of finished jobs and of the steps of running ones.
         """
         planned = sum(self._plan.seconds.values())
         made = 0.0
@@ -196,7 +196,7 @@ class Watcher:
 
 
 def _to_come(counts: Mapping[str, int]) -> int:
-    """Return how many jobs of a run are not done, if any of them runs; else 0."""
+    """Return how many jobs of a run are not done, or 0 if none of them runs."""
     return counts["running"] + counts["waiting"] if counts["running"] else 0
 
 

@@ -84,9 +84,9 @@ class Model(BaseModel):
         return InitErrorDetails(type=kind, loc=place, input=value, ctx=details.get("ctx", {}))
 
 
-def mistake(place: tuple[str | int, ...], told: str, value: Any = None) -> InitErrorDetails:
-    """Return a mistake at `place` below a model; `told` are its words."""
-    return InitErrorDetails(type=PydanticCustomError(WORDS, told), loc=place, input=value)
+def mistake(place: tuple[str | int, ...], words: str, value: Any = None) -> InitErrorDetails:
+    """Return a mistake at `place` below a model, with the text `words`."""
+    return InitErrorDetails(type=PydanticCustomError(WORDS, words), loc=place, input=value)
 
 
 def below(place: str, mistakes: Iterator[Mistake]) -> Iterator[Mistake]:

@@ -85,7 +85,7 @@ class Evals(Engine):
 
     @property
     def protocols(self) -> list[Protocol]:
-        """Return the combinations that `sensitivity` asks for, that of all first choices first."""
+        """The combinations that `sensitivity` asks for; the combination of all first choices comes first."""
         if self.sensitivity is None:
             return []
         return self.sensitivity.protocols(self.tasks[self.sensitivity.task].temperature, self.backend)

@@ -1,8 +1,7 @@
 """The graph of recipes: its nodes, the needs of each node, and the arm that owns it.
 
 A node is one training stage or one evaluated checkpoint, of one arm and seed. Its lineage is a hash of all
-that affects its result. Nodes with the same lineage in several arms share one result, which belongs to the
-first of these arms.
+that affects its result. Nodes of several arms with the same lineage share one result, the first arm's.
 """
 
 import json
@@ -228,10 +227,7 @@ class Graph:
         return self.recipes[node.recipe].stage(node.scale, node.arm, node.name)
 
     def needs(self, node: Node) -> dict[str, Node]:
-        """Return role -> the node that a stage names, which may have another owner.
-
-        The needs of a pinned stage have the pinned seed.
-        """
+        """Return role -> the node that a stage names, with the seed of a pinned stage; another may own it."""
         texts, seed = self.stage(node).needs, self._seed(node)
         return {role: replace(self.target(node, text), seed=seed) for role, text in texts.items()}
 

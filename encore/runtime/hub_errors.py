@@ -1,4 +1,4 @@
-"""The errors of the Hub's clients, told to a user in one line that also says what to do.
+"""The errors of the Hub's clients, in one line for a user that also says what to do.
 
 huggingface_hub, `datasets` and transformers raise errors of several libraries, and hide the error that says
 what happened behind others.

@@ -1,7 +1,6 @@
 """A few sandboxes that are kept ready. They take programs, and return the values of their calls.
 
-One thread waits for all of them by a selector. A sandbox dies with the thread that started it, so no sandbox
-has its own thread.
+One thread waits for all by a selector: a sandbox dies with the thread that started it, so it gets none.
 """
 
 import base64
@@ -165,8 +164,7 @@ class Pool:
         If the budget does not allow each program its whole wall time, each gets SHORT at first. Then the
         unfinished programs share the rest of the budget, and are run anew. So programs that sleep take no
         time from quick programs. A program cannot start another, so its CPU time is at most its wall time,
-        and the budget holds for both. The budget is exceeded only if SHORT for each program is more than the
-        budget.
+        and the budget holds for both. It is exceeded only if SHORT times the number of programs is more.
         """
         seconds = self.limits.budget * self.size  # seconds of all sandboxes together
         if len(jobs) * self.limits.wall <= seconds:

@@ -1,4 +1,4 @@
-"""The functions that problems.yaml names: where its documents come from and how a completion is scored."""
+"""The functions that problems.yaml names: the source of its documents, and the score of a completion."""
 
 from collections.abc import Callable
 from functools import cache
@@ -20,10 +20,10 @@ Doc = dict[str, Any]  # a row of `dataset`, as lm-eval passes it on
 
 
 def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) -> dict[str, Dataset]:
-    """Return the `items` held-out problems of a recipe's task, `spec`. Raises UserError if it has fewer.
+    """Return the `items` held-out problems of a recipe's task `spec`. Raises UserError if it has fewer.
 
-    Problems of a world are drawn with the run's `seed`: every arm and checkpoint of one seed is asked the
-    same problems, and another seed others. A data set is a published, fixed set: its first rows, for every
+    Problems of a world are drawn with the run's `seed`: every arm and checkpoint of a seed is asked the same
+    problems, and another seed other problems. A data set is a published, fixed set: its first rows, for every
     seed. Rows of a data set of preferences are the requests, with the best reply as the answer.
     """
     problems: list[tuple[str, str, int | None, str, int]]
