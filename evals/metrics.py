@@ -125,7 +125,7 @@ def _difficulties(rows: list[Row]) -> dict[int, Floats]:
 
 
 def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
-    """Return metric -> (items,) from the scores of evals/scores.py: their means, win_rate, kl, best-of-n.
+    """Return metric -> (items,) from the scores of evals/scores.py: means, win_rate, kl and best-of-n.
 
     A sample wins if its gold is above the gold of the world's own reply, or if a judge prefers it to the data
     set's reply; a tie counts half.

@@ -44,9 +44,9 @@ def build(run: Run, table: pd.DataFrame) -> StageLadder | None:
 
 
 def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, Pair]:
-    """Return task -> the first samples of the first seed, from the steps with samples on disk.
+    """Return task -> one item with the first seed's first sample of each step that has samples on disk.
 
-    The item is the one on which the steps disagree most, see disagreement(); if several do, the first of
+    The steps disagree most on this item, see disagreement(); if this holds for several, it is the first of
     them. Tasks that only one step has are left out. A record has kept the chosen item.
     """
     if run.record:

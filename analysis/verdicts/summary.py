@@ -27,7 +27,7 @@ class Change:
     sides: tuple[Mean, ...]
 
     def text(self, interval: bool = True) -> str:
-        """Return a text such as `0.190 [0.179, 0.200] → 0.800 [0.792, 0.808]`."""
+        """Return the metric before and after training, as `0.190 [0.179, 0.200] → 0.800 [0.792, 0.808]`."""
         show = shown if interval else lambda mean, metric: number(mean.value, metric)
         return ARROW.join(show(side, self.metric) for side in self.sides) or DASH
 

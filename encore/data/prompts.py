@@ -50,11 +50,11 @@ def of_task(task: QuestionTask, form: Prompter, problems: int | None, seed: int)
 def of_part(
     part: Asked, form: Prompter, tokenizer: Any, seed: int, evaluated: DataSets, longest: int | None
 ) -> tuple[Any, list[health.Check], int | None]:
-    """Return the problems of a stage or a domain as prompts, a check, and the number of long prompts.
+    """Return the problems of a stage or a domain as prompts, checks, and the number of long prompts.
 
-    Problems that are also in the data sets `evaluated` are left out, and the check counts them. So are
-    prompts of more than `longest` tokens; the third value is their number (None if `longest` is None). Raises
-    UserError if no problem is left.
+    Two kinds of problems are left out: those that are also in the data sets `evaluated`, which a check counts,
+    and those with a prompt of more than `longest` tokens, whose number is the third value (None if `longest`
+    is None). Raises UserError if no problem is left.
     """
     problems = of_task(part.questions, form, part.problems, seed)
     good, clean_checks = (

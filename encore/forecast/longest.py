@@ -34,7 +34,7 @@ OF_DEMONSTRATIONS = ("task", "template", "chat", "corpus", "also", "problems", "
 
 @dataclass(frozen=True)
 class Longest:
-    """A stage on its longest rows."""
+    """A stage with only the longest rows of its data, for trying its memory."""
 
     config: Config
     inputs: dict[str, Path]

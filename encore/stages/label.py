@@ -52,7 +52,7 @@ def run(stage: LabelStage, job: Job) -> Outcome:
         ranked = hub_preferences.of_task(present(stage.task), template, stage.held_out, stage.problems)
         rows, scores = samples.of_preferences(ranked), [row["scores"] for row in ranked]
     else:
-        rows, world, earlier = read_samples(stage.by, job.inputs["data"])
+        rows, world, earlier = _read_samples(stage.by, job.inputs["data"])
         labels, tokens, parameters = score(stage, job, rows, world)
         gold = annotators.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
         metrics = annotators.quality(rows, labels, gold) | labels.fitted
@@ -80,7 +80,7 @@ def run(stage: LabelStage, job: Job) -> Outcome:
     return untrained(metrics, checks, tokens, parameters, FORMULA, began)
 
 
-def read_samples(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | None]:
+def _read_samples(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | None]:
     """Return samples, their world (None for Hub data), and the scores of preferences to be labelled anew."""
     upstream = sentinel.read_sentinel(place)
     if upstream.get("kind") == "label":

@@ -54,7 +54,7 @@ def _begun(problem: Problem) -> list[int]:
 
 
 def _idling(problem: Problem, steps: list[str], mean: float, rng: random.Random) -> str:
-    """Return the steps, each with `mean` dots on average after it, except steps of the problem."""
+    """Return the steps with dots after each, `mean` on average; steps that the problem brings get none."""
     count = len(_begun(problem))
     return ",".join(steps[:count] + [step + dots(mean, rng) for step in steps[count:]])
 

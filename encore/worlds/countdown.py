@@ -174,9 +174,10 @@ def filler(
 
 @dataclass(frozen=True)
 class Countdown:
-    """World `countdown`; dials: `numbers` [fewest, most] in a question, and their `largest`.
+    """World `countdown`, whose dials describe the questions.
 
-    `target` [lowest, highest]; `operators`. The operators of questions and documents are "+-*" or "+-".
+    `numbers` is [fewest, most] numbers in a question, and `largest` the largest of them; `target` is [lowest,
+    highest]; `operators`, of questions and documents, are "+-*" or "+-".
     """
 
     numbers: tuple[int, int] = (3, 4)
