@@ -43,7 +43,7 @@ class Answer:
     says: str
     word: str
     ours: str
-    record: str  # "" without a record
+    record: str  # name of the record; "" without one
 
 
 def statements(graph: Graph) -> list[Statement]:

@@ -83,7 +83,7 @@ class Compared:
     title: str
     record: str
     metric: str
-    shared: str  # a sentence on what the interval lacks; "" if every seed has its own base model
+    shared: str  # a sentence on what the interval leaves out; "" if every seed has its own base model
     rows: list[tuple[str, ...]]
 
 
@@ -150,7 +150,7 @@ def _measured(shown: Shown, run: Run, values: pd.DataFrame, flops: pd.Series) ->
 def _own_stages(run: Run, shown: Shown, seed: int) -> list[Node]:
     """Return the owners of the stages that lead from the first checkpoint to the second."""
     ends = [run.evaluation(shown.arm, name, seed) for name in (shown.start, shown.end)]
-    # models that an evaluation scores by, such as a reward model, are not part of the checkpoint
+    # models that score an evaluation's answers, such as a reward model, are not part of the checkpoint
     models = [run.graph.inputs(end).get("model") for end in ends]
     before, after = (run.graph.with_upstream([model] if model else []) for model in models)
     return list(dict.fromkeys(run.graph.owner(node) for node in after if node not in before))

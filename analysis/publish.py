@@ -59,7 +59,7 @@ from encore.runtime import provenance
 RECORDS = "results/published"
 KEY = ["arm", "seed", "node", "metric"]
 MOST = 100  # training completions that a record keeps
-INTERVAL = {"low": DECIMALS, "high": DECIMALS}  # a record is kept in git
+INTERVAL = {"low": DECIMALS, "high": DECIMALS}  # decimals of intervals, few because a record is kept in git
 
 
 def publish(run: Run, out: Path, report: str) -> None:
@@ -77,7 +77,7 @@ def publish(run: Run, out: Path, report: str) -> None:
     results = build(run, collect(run))
     reversals.check_reversals(run.recipe, results.verdicts.last)
     out.mkdir(parents=True, exist_ok=True)
-    if (out / NUMBERS).exists():  # a record from before, which may have had more tables
+    if (out / NUMBERS).exists():  # an earlier record, which may have had more tables
         for path in out.glob("*.csv*"):
             path.unlink()
     for table in (table for view in views(results).values() for table in view.tables):
@@ -89,7 +89,7 @@ def publish(run: Run, out: Path, report: str) -> None:
     recorded.write(numbers, out / NUMBERS)
     jobs.write(runs, out / jobs.FILE)
     kept = recorded.recorded(run, pd.read_csv(out / NUMBERS, low_memory=False))
-    for table in tables(judge(run, kept)):  # by the digits that the record keeps
+    for table in tables(judge(run, kept)):  # judged by the digits that the record keeps
         table.numbers.to_csv(out / f"{table.name}.csv", index=False)
     curves = thinned(results.table, series.drawn())
     if len(curves):
@@ -191,7 +191,7 @@ def _remember(records: Iterable[Path]) -> None:
 def rejudge(root: Path = Path(".")) -> None:
     """Judge every record anew, from its numbers, and write their README."""
     graph = Graph(load_all(root / "recipes"))
-    for record in current(root / RECORDS, graph):  # the verdicts of the other records stay
+    for record in current(root / RECORDS, graph):  # other records keep their verdicts
         for table in judged_anew(record, graph):
             table.numbers.to_csv(record / f"{table.name}.csv", index=False)
     _remember(folders(root / RECORDS))

@@ -42,7 +42,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-TEMPLATES.filters |= {  # how templates write numbers and claims
+TEMPLATES.filters |= {  # the form in which templates write numbers and claims
     "number": means.number,
     "shown": means.shown,
     "p_value": means.p_value,
@@ -60,8 +60,8 @@ class Recorded:
 
     name: str
     lacks: tuple[str, ...]
-    written: str = ""  # when its claims were written
-    bases: str = ""  # what its claims came to on other base models
+    written: str = ""  # the sentence on when its claims were written
+    bases: str = ""  # sentences on its claims' results with other base models
     before: Mapping[str, str] = field(default_factory=dict)  # claim -> its verdict by an earlier rule
 
 

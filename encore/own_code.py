@@ -103,7 +103,8 @@ def _watched(name: str, limit: float) -> Iterator[None]:
         return
     tell = _watch(os.getpid()).stdin
     assert tell is not None
-    with suppress(BrokenPipeError):  # the watcher was ended from outside, no reason to end a training
+    # the watcher was ended from outside, which is no reason to end a training
+    with suppress(BrokenPipeError):
         tell.write(own_watch.begun(name, limit))
     try:
         yield
@@ -142,7 +143,7 @@ def _alarm(limit: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    if rung:  # the user's code has caught it, as a bare `except:` does
+    if rung:  # the user's code has caught the error, as a bare `except:` does
         raise _Late
 
 

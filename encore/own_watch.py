@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 
-LOOK = 5.0  # seconds between two looks at whether the process is still there
+LOOK = 5.0  # seconds between two checks that the process still exists
 END = signal.SIGVTALRM  # a signal that nothing else sends
 
 
@@ -31,11 +31,12 @@ DONE = b"\n"
 
 def main(process: int) -> int:
     """Watch until `process` ends, or end it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal the signal goes to the process as well
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # in a terminal the signal reaches the process as well
     told, name, limit, deadline = b"", "", 0.0, float("inf")
     while os.getppid() == process:
         wait = min(LOOK, max(0.0, deadline - time.monotonic()))
-        if select.select([0], [], [], wait)[0]:  # checked first: both may have been stopped for long
+        # checked first, because both processes may have been stopped for long
+        if select.select([0], [], [], wait)[0]:
             read = os.read(0, 1 << 16)
             if not read:
                 break

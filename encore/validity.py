@@ -29,13 +29,13 @@ from encore.recipe.graph import Graph, Node
 from encore.runtime import digests, files, sentinel
 from encore.runtime.provenance import versions
 
-Digest = Callable[[Path], str]  # the SHA-256 of a file, read anew or remembered
+Digest = Callable[[Path], str]  # returns the SHA-256 of a file, computed anew or remembered
 ROOT = Path(__file__).parents[1]
-# the packages whose change may change a trained model
+# the packages whose changes may change a trained model
 TRAINS = ("worlds", "objectives", "data", "models", "rewards", "labels", "sampling", "learning", "stages")
 CHOICE = "kept; to make them again: the same command with --forcerun train"
 CHECKED = Path(".snakemake/encore.checked.json")
-SETTLED = 2 * 10**9  # ns; two writes within a tick of the clock have the same time
+SETTLED = 2 * 10**9  # nanoseconds; two writes within a tick of the clock have the same time
 
 # -- of a result ---------------------------------------------------------------------------------------------
 

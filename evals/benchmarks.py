@@ -148,7 +148,7 @@ def _is_mean(aggregation: Callable[[list], float]) -> bool:
     It is tried on two examples. ifeval's inst_level_strict_acc has parts: an item has several instructions.
     """
     for values, mean in (([1.0, 0.0, 0.0, 1.0], 0.5), ([[True, False], [True]], 2 / 3)):
-        with suppress(Exception):  # an aggregation of other values fails on these in its own way
+        with suppress(Exception):  # an aggregation of other values raises its own kind of error here
             if isclose(aggregation(values), mean):
                 return True
     return False
@@ -157,6 +157,6 @@ def _is_mean(aggregation: Callable[[list], float]) -> bool:
 def _check_examples(loaded: Any, fewshot: int, where: str, name: str) -> None:
     examples = len(loaded.sampler.fewshot_docs()) if hasattr(loaded, "sampler") else 0
     if loaded.fewshot_cfg.split == loaded.get_config("test_split"):
-        examples -= 1  # an item is not an example for itself
+        examples -= 1  # an item cannot be an example for itself
     if examples < fewshot:
         raise UserError(f"{where}: {fewshot} asked, {name} has {max(examples, 0)} examples")

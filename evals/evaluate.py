@@ -117,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
         require_vllm(options.evaluation.said, "evals.")
         # lm-eval prints; `progress` keeps the true stdout
         with gpus.reserved(options.gpus, progress.say), contextlib.redirect_stdout(sys.stderr):
-            # imported here, because only now the environment is set that torch and lm-eval read
+            # imported here, because torch and lm-eval read the environment, which is set only now
             from evals.measure import measure
 
             keep_imports()

@@ -26,9 +26,9 @@ from evals import benchmarks
 from evals.benchmarks import Benchmark
 from evals.tasks import problems
 
-NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters return when they find nothing
+NO_ANSWER = ("[invalid]", "[none]")  # texts that lm-eval's filters return when they find nothing
 
-Row = dict[str, Any]  # one item, see `sample`
+Row = dict[str, Any]  # an item with its samples, see `sample`
 
 
 def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
@@ -58,7 +58,7 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
-    # `evaluate`, not `simple_evaluate`: the latter adds a description of the machine that takes seconds
+    # `evaluate`, not `simple_evaluate`, which adds a description of the machine that takes seconds
     with _unscored(loaded):
         lm_eval.evaluate(
             lm,

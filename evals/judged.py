@@ -15,7 +15,7 @@ from encore.models.language_model import locate
 from encore.recipe.eval_tasks import EvalTask
 from encore.recipe.machine import Source
 
-Row = dict[str, Any]  # of evals.harness.sample
+Row = dict[str, Any]  # a row of evals.harness.sample
 
 
 def load(tasks: Iterable[EvalTask]) -> dict[str, Judge]:
@@ -44,10 +44,11 @@ def score(task: EvalTask, rows: list[Row], judge: Judge) -> None:
     asked = [
         ask(task.judge.question, prompt, texts, *order)
         for prompt, *texts in pairs
-        for order in ((0, 1), (1, 0))  # the data set's reply first, then the sample
+        for order in ((0, 1), (1, 0))  # the data set's reply comes first, then the sample
     ]
     first, _ = judge.answers(asked)
-    wins = list(zip([1 - p for p in first[::2]], first[1::2], strict=True))  # of the sample, in each order
+    # probabilities that the sample wins, in each order
+    wins = list(zip([1 - p for p in first[::2]], first[1::2], strict=True))
     for row in rows:
         sample_wins, wins = wins[: len(row["completions"])], wins[len(row["completions"]) :]
         row["judge"] = [(ahead + other) / 2 for ahead, other in sample_wins]

@@ -55,7 +55,7 @@ def measure(evaluation: Evaluation, options: argparse.Namespace, progress: Progr
         **({"health": checks} if checks else {}),
     }
     with saving("the evaluation", options.out.parent):
-        options.out.unlink(missing_ok=True)  # results must never lie beside samples of another evaluation
+        options.out.unlink(missing_ok=True)  # results must never stand beside samples of another evaluation
         files.write(options.samples, "".join(json.dumps(row) + "\n" for row in rows))
         files.write_json(options.out, result)
 

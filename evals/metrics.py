@@ -11,7 +11,7 @@ from evals.passk import Bools, Floats, interval, majority_at_k, pass_at_k, resam
 Row = dict[str, Any]
 # scores whose mean over all samples is a metric
 MEANS = ("perplexity", "trace", *(name for name in OF_WORLD if name not in AMONG))
-DIGITS = 9  # decimals that count when scores are compared: rounding errors decide nothing
+DIGITS = 9  # decimals that count when scores are compared, so that rounding errors decide nothing
 
 
 def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Float
     metrics = right(rows, k, tokens) if _verified(rows) else {}
     if "scores" in rows[0]:
         metrics["score"] = _score(rows)
-    if not tokens.size:  # likelihoods were scored, and nothing was drawn
+    if not tokens.size:  # likelihoods were scored, and no samples drawn
         return metrics
     formatted = np.array([row["formatted"] for row in rows], dtype=float)
     truncated = np.array([row["truncated"] for row in rows], dtype=float)

@@ -17,8 +17,8 @@ from scipy.stats import binom
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Answers = Sequence[Sequence[str | None]]
-MANY = 512  # samples an item, beyond which a Fourier transform is the quicker way
-NEGLIGIBLE = 1e-18  # chance; of a sum that is at most 1
+MANY = 512  # samples for each item, above which a Fourier transform is faster
+NEGLIGIBLE = 1e-18  # probability that is neglected in a sum of at most 1
 
 
 def pass_at_k(correct: Bools, k: int) -> Floats:
@@ -63,14 +63,17 @@ def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
     law = _by_products if n <= MANY else _by_transform
     total = 0.0
     for index, rights in enumerate(votes.values()):
-        chances = np.mean(rights) * _draws(len(rights), n, p)  # (n + 1,) of j draws of this answer, if right
+        # (n + 1,) probabilities of j draws of this answer, times its correctness
+        chances = np.mean(rights) * _draws(len(rights), n, p)
         for j in range(1, min(len(rights), k) + 1):
             if chances[j] <= (NEGLIGIBLE if n > MANY else 0.0):
                 continue
             rivals = [size for other, size in enumerate(sizes) if other != index and size >= j]
-            ties = len(rivals) if n > MANY else len(sizes)  # at most; few answers of many are given often
-            u, du = _quadrature(ties // 2 + 1)  # exact up to degree ties + 1
-            free = n - len(rights) - sum(rivals)  # samples whose answer cannot reach j, or that have none
+            # largest number of ties; few answers of many are given often
+            ties = len(rivals) if n > MANY else len(sizes)
+            u, du = _quadrature(ties // 2 + 1)  # the quadrature is exact up to degree ties + 1
+            # samples without an answer, or with an answer that cannot reach j
+            free = n - len(rights) - sum(rivals)
             total += float(chances[j] * (du @ law(free, rivals, j, k - j, n, p, u)))
     return float(total / _draws(n, n, p)[k])
 

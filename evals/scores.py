@@ -41,7 +41,7 @@ from encore.sampling.completion import Completion
 from encore.worlds import Problem
 from evals import judged, step_scores
 
-Row = dict[str, Any]  # of evals.harness.sample
+Row = dict[str, Any]  # a row of evals.harness.sample
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Judges:
     """The models that score completions; None if no task needs the model."""
 
     policy: Any = None  # the model that drew the completions
-    reference: Any = None  # `policy` itself if both have the same weights
+    reference: Any = None  # the reference model; `policy` itself if both have the same weights
     proxy: reward_model.RewardModel | None = None
     asked: Mapping[str, Judge] = field(default_factory=dict)  # task -> the judge that compares two replies
 
@@ -86,7 +86,7 @@ def load(
         digests["reference"] = reference.digest
         names = f"the reference {reference.place}", f"the policy {source.place}"
         language_model.same_tokenizer(language_model.load_tokenizer(reference), lm.tokenizer, names)
-        # vLLM gives no log-probabilities of given tokens, so what it has loaded is loaded once more
+        # vLLM gives no log-probabilities of given tokens, so its model is loaded once more
         sampled_by = lm.model if isinstance(lm.model, PreTrainedModel) else None
         same = reference.digest == source.digest
         known = sampled_by if same else None

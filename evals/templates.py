@@ -15,8 +15,8 @@ from encore.recipe.metric_names import by_template
 from encore.recipe.sensitivity import OWN
 from evals import metrics
 
-Row = dict[str, Any]  # of evals.harness.sample
-Measured = dict[str, Any]  # of evals.metrics.summary
+Row = dict[str, Any]  # a row of evals.harness.sample
+Measured = dict[str, Any]  # the content of evals.metrics.summary
 
 
 def candidates(task: EvalTask) -> dict[str, EvalTask]:

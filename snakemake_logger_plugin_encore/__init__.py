@@ -16,9 +16,10 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from snakemake_logger_plugin_encore.left import said, seconds_left
 
-PLANNED = Path(".snakemake/encore.planned.json")  # job's message -> seconds; written while the first ones run
-TAIL = 25  # lines of a failed job's log
-ENDING = {  # Snakemake's message when it is asked to end -> in our words
+# job's message -> planned seconds; the file is written while the first jobs run
+PLANNED = Path(".snakemake/encore.planned.json")
+TAIL = 25  # lines of a failed job's log that are shown
+ENDING = {  # Snakemake's message when it is asked to end -> the same in our words
     "Will exit after finishing currently running jobs": "told to end: no other job starts; those that run "
     "are waited for (Ctrl-C ends them now, and what they have saved is kept)",
     "Terminating processes on user request": "interrupted: the jobs that run are ended",
@@ -84,16 +85,16 @@ class LogHandler(LogHandlerBase):
     """
 
     def __post_init__(self) -> None:
-        self.jobs: dict[int, tuple[str, float]] = {}  # id -> message, start
-        self.done: dict[str, float] = {}  # message -> seconds
-        self.failed: dict[str, list[str]] = {}  # message -> logs
+        self.jobs: dict[int, tuple[str, float]] = {}  # id -> message and start of a job
+        self.done: dict[str, float] = {}  # message -> seconds that the job took
+        self.failed: dict[str, list[str]] = {}  # message -> logs of the failed job
         self.ending: set[str] = set()  # keys of ENDING that were logged
         self.began = time.time()
         self.stream = sys.stdout if self.common_settings.stdout else sys.stderr
         self.dry = self.common_settings.dryrun
 
     def emit(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(BrokenPipeError):  # `snakemake -n | head`
+        with contextlib.suppress(BrokenPipeError):  # raised for example in `snakemake -n | head`
             for line in self.lines(record):
                 print(line, file=self.stream, flush=True)
 
@@ -127,7 +128,7 @@ class LogHandler(LogHandlerBase):
         if record.getMessage().startswith("Nothing to be done"):
             return [record.getMessage()]
         ending = {said for said in ENDING if record.getMessage().startswith(said)} - self.ending
-        self.ending |= ending  # it is logged again as each job ends
+        self.ending |= ending  # Snakemake logs it again as each job ends
         return [ENDING[said] for said in ending]
 
     def _left(self) -> str:

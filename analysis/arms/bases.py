@@ -10,7 +10,8 @@ from analysis.numbers.means import number
 from analysis.numbers.recorded import title
 from analysis.numbers.run import Run
 
-# a file beside the records: record, claim, base (the seed that pretrained it), seed, difference
+# a file beside the records, with the columns record, claim, base (the seed that pretrained it), seed,
+# difference
 OTHERS = "other_bases.csv"
 
 

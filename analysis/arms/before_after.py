@@ -12,7 +12,7 @@ from analysis.numbers.run import Run
 from analysis.page.style import banded, panels, powers_of_two
 
 BEFORE = "#6b6b6b"
-ANY = "#333333"  # in the legend, instead of the arms' own colours
+ANY = "#333333"  # colour of the legend, instead of the arms' own colours
 Curve = dict[float, Mean]  # x -> mean and interval
 
 

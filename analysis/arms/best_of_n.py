@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from analysis.arms.selectors import ORACLE, ORDER
 from analysis.page.style import powers_of_two, stacked
 
-INK = "#333333"  # colour of what belongs to no arm
+INK = "#333333"  # colour of curves that belong to no arm
 DASHED, DOTTED, LONG = (0, (4, 1.5)), (0, (1, 1.2)), (0, (7, 2))
 LOOKS: Mapping[str, Mapping[str, Any]] = {
     "PRM, product": {"ls": "-", "marker": "o"},

@@ -54,7 +54,8 @@ def draw(
             axis.plot(place, level.result.value, marker="o", ms=5, color=colour)
             if level.arm == base:
                 axis.axhline(level.result.value, color=GREY, lw=0.9, ls=":", zorder=0)
-        names = [level.name.replace(", ", "\n") for level in each]  # a long name would run into its neighbour
+        # broken into lines, because a long name would run into its neighbour
+        names = [level.name.replace(", ", "\n") for level in each]
         axis.set_xticks(range(len(each)), names, fontsize=9)
         axis.margins(x=0.08)
     figure.supylabel(label, fontsize=10.5)

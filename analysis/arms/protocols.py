@@ -12,7 +12,8 @@ class Followed(NamedTuple):
     task: str
     protocol: str
     source: str
-    own: str  # what the task sets itself, `max_gen_toks 4096 in place of 32768`; "" if nothing
+    # settings that the task changes, such as `max_gen_toks 4096 in place of 32768`; "" if there are none
+    own: str
 
 
 def followed(run: Run) -> list[Followed]:

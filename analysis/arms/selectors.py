@@ -17,14 +17,15 @@ from encore.recipe.kinds.reward_model import RewardModelStage
 from encore.recipe.metric_names import SELECTORS, task_of
 
 COLUMNS = ["task", "policy", "arm", "selector", "n", "accuracy", "low", "high"]
-# name of a reward model's score of the whole, by its `labels`; without them it learnt from comparisons
+# name of a reward model's score of the whole completion, by its `labels`; without labels it learnt from
+# comparisons
 WHOLE = {"steps": "PRM, last step", "outcome": "ORM"}
 COMPARED = "reward model"
 BY_STEPS = {"bon_product": "PRM, product", "bon_min": "PRM, minimum"}
 ORACLE = "oracle (pass@n)"
 BESIDE = {"maj": "majority", "pass": ORACLE}  # selectors that are not reward models
 ORDER = (*BY_STEPS.values(), *WHOLE.values(), COMPARED, *BESIDE.values())
-Found = tuple[str, str, dict[int, Mean]]  # arm, or ""; selector; n -> accuracy
+Found = tuple[str, str, dict[int, Mean]]  # arm, or "" without one; selector; n -> accuracy
 
 
 def selectors(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:

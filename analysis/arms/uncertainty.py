@@ -14,7 +14,7 @@ from analysis.numbers.table import measured
 from analysis.statistics.intervals import RANGE, covers
 from encore.recipe.graph import Node
 
-BASE, PROBLEMS = "base model", "problems"  # what seeds may share
+BASE, PROBLEMS = "base model", "problems"  # parts of a run that seeds may share
 
 
 def fixed(run: Run) -> str:
@@ -137,7 +137,7 @@ def _rates(
         if node not in read:
             read[node] = {}
             for row in run.samples(node):
-                if row["correct"][0] is not None:  # something verifies the task
+                if row["correct"][0] is not None:  # true if something verifies the task
                     read[node].setdefault(row["task"], {})[row["item"]] = float(np.mean(row["correct"]))
     models = [read[node][task] for node in nodes if task in read[node]]
     shared = set.intersection(*map(set, models)) if models else set()

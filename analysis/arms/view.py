@@ -19,7 +19,7 @@ from analysis.page.palette import colours
 from analysis.page.tables import Cells, Table, cells
 from analysis.page.view import View
 
-BEFORE_AFTER = "before-after"  # the figure's name
+BEFORE_AFTER = "before-after"  # name of the figure
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Page:
     """The values that the template of results shows."""
 
     levels: Cells
-    best_of_n: Cells  # by selector
+    best_of_n: Cells  # the table of best-of-n by selector
     parts: Cells  # the parts of the variance of accuracy
     intervals: str  # the name of the intervals, by the number of seeds
     fixed: str  # what stays the same from seed to seed
-    templates: Cells  # of base models with several templates
+    templates: Cells  # the table of base models with several templates
     protocols: list[protocols.Followed]
 
 

@@ -40,7 +40,7 @@ class Place:
 class Coverage:
     """The compared checkpoints, and the two tables of their problems."""
 
-    by_task: Mapping[str, Sequence[Place]]  # no list is empty
+    by_task: Mapping[str, Sequence[Place]]  # no list of places is empty
     crossovers: pd.DataFrame
     solved: pd.DataFrame
 

@@ -12,7 +12,7 @@ from analysis.page.style import LINE, WIDTH, banded, dashes, margins, powers_of_
 
 BASE = "#333333"
 FILLS = {"both": "#b5b5b5", "lost": "#d55e00", "gained": "#0173b2", "neither": "#f0f0f0"}
-TALL = 0.27  # inches of a bar
+TALL = 0.27  # inches: the height of a bar
 Compared = Mapping[str, Sequence[Place]]  # task -> places
 
 

@@ -25,7 +25,7 @@ from encore.recipe.load import load_all
 
 RESULTS = Path("results")
 RECORDS = RESULTS / "published"
-PICTURES = {"iterative-cpu": "frontier"}  # of records, which the manual shows
+PICTURES = {"iterative-cpu": "frontier"}  # record -> its figure that the manual shows
 MANUAL = Path("docs/pictures")
 
 
@@ -38,7 +38,8 @@ def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
             raise UserError(f'--records: no record "{name}" in {folder}{nearest(name, known)}')
     for name in names or known:
         if of_earlier_world(folder / name, graph):
-            continue  # its page is of the recipe that it was run by
+            # the page of such a record describes the recipe that it was run by, and is not made again
+            continue
         with TemporaryDirectory() as scratch:
             formats = ("svg", "png") if name in (*FIGURES, *PICTURES) else ("svg",)
             text = pages.page(folder / name, graph, Path(scratch), formats)

@@ -46,15 +46,16 @@ MEANINGS = (
 class Entry:
     """A record, or a report of this machine, as the gallery shows it."""
 
-    name: str  # of the recipe, with the scale where it is not cpu
+    name: str  # name of the recipe, with the scale unless it is cpu
     scale: str
     title: str
     href: str
-    shows: str  # what came out, in a sentence
-    judged: str  # at which look
+    shows: str  # the result, in a sentence
+    judged: str  # the look at which it was judged
     lines: Sequence[Line]
-    registered: bool | None = None  # before the first run; None: a report, whose page tells
-    one_base: bool | None = None  # whether all seeds share one base model; None: a report
+    # whether the claims were registered before the first run; None for a report, whose page says it
+    registered: bool | None = None
+    one_base: bool | None = None  # whether all seeds share one base model; None for a report
     sketch: sketches.Sketch | None = None
 
     @property

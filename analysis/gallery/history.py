@@ -14,7 +14,7 @@ from analysis.verdicts.rule import EQUIVALENT, OPEN, REVERSED, SHOWN, SMALLER
 
 FILE = "history.csv"
 COLUMNS = ["record", "claim", "date", "commit", "seeds", "verdict"]
-FORMER = {  # word of the rule until 2026-11-24 -> the word that stands for it
+FORMER = {  # word of the rule until 2026-11-24 -> the present word for it
     "reproduced": SHOWN,
     "weaker than claimed": SMALLER,
     "direction only": SMALLER,

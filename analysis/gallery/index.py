@@ -47,8 +47,8 @@ class Contents:
     lead: str
     entries: Sequence[Entry]
     papers: Sequence[Paper] = ()
-    chance: str = ""  # how many of the shown claims are expected to be false
-    elsewhere: str = ""  # what claims came to on other base models
+    chance: str = ""  # sentence on how many of the shown claims are expected to be false
+    elsewhere: str = ""  # sentences on the claims' results with other base models
     mirrored: Mirror | None = None  # shown claims that were tried again
     methods: Sequence[Method] = ()
     changes: Cells = field(default_factory=lambda: cells(pd.DataFrame()))

@@ -12,14 +12,14 @@ from analysis.results import build, views
 from analysis.verdicts import written
 from encore.recipe.graph import Graph
 
-# a file that records of an earlier version lack -> what their page lacks for it
+# a file that records of an earlier version lack -> what is missing on their page without it
 LACKS = {
     CURVES: "learning curves",
     SHOWN: "completions and samples",
     PACKAGES: "the list of installed packages",
 }
 
-# figures of tables that a record has kept, but that its page has never shown
+# figures whose tables a record has kept, but which its page has never shown
 TABLES_ALONE = ("win-rates", "gain-by-protocol", "rejection-sampling")
 
 

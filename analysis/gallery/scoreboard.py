@@ -14,7 +14,7 @@ from encore.recipe.graph import Graph
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.recipe import Recipe
 
-OWN = "Encore's own"  # in place of a paper: no paper makes the claim
+OWN = "Encore's own"  # name used instead of a paper's if no paper makes the claim
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Line:
     url: str
     id: str
     says: str
-    published: str  # what the paper reports, with its scale; empty if the recipe does not say
+    published: str  # the number that the paper reports, with its scale; empty if the recipe does not say
     source: str
     second_hand: bool
     kind: str  # finding | sanity
@@ -39,7 +39,7 @@ class Line:
     word: str
     method: str
     note: str
-    cause: str  # of a claim that came out reversed: what in our world may cause it
+    cause: str  # possible cause in our world, for a claim that came out reversed
 
 
 def lines(folder: Path, graph: Graph) -> list[Line]:

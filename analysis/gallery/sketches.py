@@ -20,14 +20,14 @@ from analysis.page.palette import colours
 from analysis.training.learning_curves import of_rl
 from analysis.verdicts.summary import plural
 
-METRICS = {  # what may be drawn -> what it is called: the first that the first arm has logged is drawn
+METRICS = {  # metrics that may be drawn -> their names; the first one that the first arm has logged is drawn
     "rewards/gold/mean": "Gold reward in training",
     "accuracy": "Accuracy in training",
     "rewards/accuracies": "Accuracy of the implicit reward",
     "reward": "Reward in training",
 }
-POINTS = 12  # of a curve
-WIDTH, HEIGHT, EDGE = 240, 72, 4  # of a picture, in its own units
+POINTS = 12  # number of points of a curve
+WIDTH, HEIGHT, EDGE = 240, 72, 4  # size of a picture, in its own units
 
 
 class Sketch(NamedTuple):

@@ -32,9 +32,9 @@ from encore.recipe.graph import Node
 from encore.recipe.metric_names import COVERED, FAMILIAR
 from evals.passk import Bools, Floats, interval, pass_at_k, resamples
 
-READ = ("task", "item", "question", "correct", "perplexity")  # columns of a row that are compared
+READ = ("task", "item", "question", "correct", "perplexity")  # columns of a row that the comparison reads
 USUAL = 0.95  # share of the right samples of `before` that a familiar sample's perplexity may not exceed
-Number = dict[str, float]  # value, low, high
+Number = dict[str, float]  # an entry with value, low and high
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,8 @@ def _by_chance(correct: Bools) -> Floats:
     if not n:
         return np.zeros(len(correct))
     half = pass_at_k(correct[:, :n], n // 2)
-    return correct[:, :n].any(axis=1) - half  # solved by at least one half, minus solved by the first
+    # problems that at least one half solves, minus problems that the first half solves
+    return correct[:, :n].any(axis=1) - half
 
 
 def _crossing(pair: Pair, ks: Sequence[int], resampled: Floats) -> dict[str, Number]:

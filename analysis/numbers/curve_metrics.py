@@ -36,7 +36,7 @@ import pandas as pd
 
 from encore.recipe.metric_names import AREA, AT_KL, COLLAPSED, FALL, OF_AREA, REACHED
 
-WINDOW = 5  # number of logged rollouts, because one alone is too noisy to have reached anything
+WINDOW = 5  # number of logged rollouts; a single one is too noisy to count
 CURVES = {"gold": "rewards/gold/mean", "proxy": "rewards/reward_model/mean"}
 KL = "kl"
 
@@ -83,7 +83,7 @@ def reached(curve: pd.DataFrame, levels: Iterable[str]) -> dict[str, float]:
     for level in levels:
         passed = recent.index[
             recent >= float(level) - 1e-12
-        ]  # a mean of floats may miss the level by rounding
+        ]  # a mean of floats may miss the level by a rounding error
         for unit, count in counts.items():
             metrics[f"{unit}_to/accuracy={level}"] = float(count[passed[0]]) if len(passed) else math.nan
     return metrics

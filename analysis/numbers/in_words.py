@@ -8,7 +8,7 @@ from encore.recipe.machine import GgufModel, WheelModel
 from encore.recipe.task import DataSet, GymTask, Task, WorldTask
 
 UNKNOWN = "A model of unknown size"
-# world -> what its problems are, and the dial that says how large they are
+# world -> a phrase for its problems, and the dial that sets their size
 WORLDS = {
     "chain": ("sums", "terms"),
     "bilingual": ("sums in two languages", "terms"),

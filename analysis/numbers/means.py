@@ -20,7 +20,7 @@ class Mean:
     low: float
     high: float
     n: int
-    over: str  # "seeds" | "items" | ""
+    over: str  # "seeds" | "items" | "": what the interval is over
 
     @property
     def ends(self) -> tuple[float, float]:

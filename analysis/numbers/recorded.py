@@ -24,8 +24,8 @@ POINTS = 25  # points of a curve that a record keeps
 SIGNIFICANT = 6  # significant digits of a number
 DIGITS = 4  # significant digits of a point of a curve
 DECIMALS = 4  # decimals of the ends of an interval
-FRESH = 100  # first seed of a recipe that was changed to ask again in another world
-PACKAGES = "packages.txt"  # list of all that was installed
+FRESH = 100  # first seed of recipes that were changed to ask their claims again in another world
+PACKAGES = "packages.txt"  # file with a list of all installed packages
 NUMBERS = "numbers.csv.gz"  # columns arm, seed, node, metric, value, low, high
 CURVES = "curves.csv.gz"  # columns arm, seed, node, step, and a column for each metric
 
@@ -117,7 +117,8 @@ def with_curves(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
         curves = wide.melt([*KEY, "step"], var_name="metric").dropna(subset=["value"])
         kept = pd.concat([kept, curves], ignore_index=True)
     judged = _judged(run)
-    table = recorded(run, kept)  # all seeds, because what they share may be under a seed that is not judged
+    # read with all seeds, because shared numbers may stand under a seed that is not judged
+    table = recorded(run, kept)
     return replace(judged, record=folder), table[table.seed.isin(judged.seeds)]
 
 
@@ -147,7 +148,7 @@ def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
     """Return the numbers of the run's arms and seeds, from the record's NUMBERS and curves in `kept`."""
     every = kept if "step" in kept else kept.assign(step=math.nan)
     by_place = dict(list(every.groupby(KEY)))
-    first: dict[str, pd.DataFrame] = {}  # artefact -> its numbers, from the first place that has it
+    first: dict[str, pd.DataFrame] = {}  # artefact -> its numbers, from the first place with this artefact
     parts = []
     for arm in run.arms:
         for seed in run.seeds:

@@ -14,7 +14,7 @@ from encore.recipe.document import Document
 from encore.recipe.graph import Graph, Node
 from encore.recipe.recipe import Recipe
 
-SHOWN = "shown.json"  # file of a record: section -> values that the page shows beside tables
+SHOWN = "shown.json"  # file of a record with section -> the values that its page shows beside tables
 
 
 Row = dict[str, Any]  # an object of a JSON file that a job wrote
@@ -175,7 +175,7 @@ def read_rows(path: Path, numbers: Sequence[str]) -> pd.DataFrame:
     try:
         rows = pd.read_csv(path)
         missing = rows[list(numbers)].astype(float).isna().any(axis=None)
-    except (ValueError, KeyError) as error:  # pandas' own errors for a file that is not a CSV are ValueErrors
+    except (ValueError, KeyError) as error:  # pandas raises ValueErrors for a file that is not a CSV
         raise UserError(
             f"{path}: not as its stage wrote it ({first_line(error)}); run its stage again"
         ) from None

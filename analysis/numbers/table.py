@@ -43,7 +43,7 @@ COLUMNS = [
     "source",
 ]
 NUMBERS = ["step", "value", "low", "high"]
-POINTS = 100  # points of a curve; with more, neighbouring steps are averaged
+POINTS = 100  # points of a curve; if it has more, neighbouring steps are averaged
 MEASURED = ["seed", "value", "low", "high", "source"]
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-# seaborn's palette "colorblind", and six more; all differ under colour blindness, also from grey
+# seaborn's palette "colorblind", and six more colours that differ from these and from grey, even with
+# red-green blindness
 PALETTE = (
     *("#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#ca9161"),
     *("#23238e", "#7a1010", "#56b4e9", "#1c1c28", "#5a6cff", "#b490fc"),

@@ -34,7 +34,7 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.titley": 1.0,  # set: fitting each title takes a third of the drawing time
+    "axes.titley": 1.0,  # titles stay here; fitting each title takes a third of the drawing time
     "axes.labelsize": 10.5,
     "axes.edgecolor": "#999999",
     "axes.grid": True,
@@ -88,7 +88,7 @@ def panels(
     axes = axes.ravel()
     for axis in axes[len(names) :]:
         axis.set_visible(False)
-    for axis in axes[max(0, len(names) - columns) : len(names)]:  # the last panel of each column
+    for axis in axes[max(0, len(names) - columns) : len(names)]:  # panels that are the last of their column
         axis.xaxis.set_tick_params(labelbottom=True)
     return figure, dict(zip(names, axes, strict=False))
 
@@ -180,7 +180,7 @@ class ColumnPdf(PdfFile):
 
 def _print_pdf(figure: Figure, path: Path) -> None:
     """Write a figure as a ColumnPdf; FigureCanvasPdf.print_pdf does the same but cannot scale."""
-    figure.dpi = 72  # a PDF's point
+    figure.dpi = 72  # points per inch of a PDF
     width, height = figure.get_size_inches()
     file = ColumnPdf(path, metadata=dict.fromkeys(("CreationDate", "Creator", "Producer")))
     try:

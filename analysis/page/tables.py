@@ -61,7 +61,7 @@ class Table:
         return cells(self.readable)
 
 
-SUFFIXES = (".csv", ".md", ".tex", ".html")  # the files of an exported table
+SUFFIXES = (".csv", ".md", ".tex", ".html")  # endings of the files of an exported table
 
 
 def remove(folder: Path, name: str) -> None:

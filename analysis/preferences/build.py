@@ -54,7 +54,8 @@ def build(run: Run, table: pd.DataFrame) -> Preferences:
         "reward_models": reward_models.models(run, numbers),
         "labels": labels.labels(run, numbers),
     }
-    for name in ("win_rates", "length_controlled", "over_optimization"):  # tables made of more than numbers
+    # tables that need more than the numbers of a record
+    for name in ("win_rates", "length_controlled", "over_optimization"):
         frames[name] = run.kept(name, partial(frames.__getitem__, name))
     filled = {name: frame for name, frame in frames.items() if len(frame)}
     of_tasks = {name for table in BY_TASK if table in filled for name in filled[table].task}

@@ -21,9 +21,9 @@ class Contender:
     name: str
     arm: str
     checkpoint: str
-    last: bool  # whether it is the last of its arm's checkpoints that no other arm shares
+    last: bool  # whether it is the last of its arm's checkpoints among those that no other arm shares
     shared: bool  # whether several arms share it, or its checkpoint has no other policy
-    stage: str  # the stage that made it; "" for a model from elsewhere
+    stage: str  # the stage that made it; "" for a model from outside
 
     @property
     def at(self) -> str:
@@ -56,7 +56,7 @@ def contenders(run: Run, table: pd.DataFrame, task: str) -> list[Contender]:
     by = f"{task}/{tasks.measure(table, task)}"
     having: dict[
         tuple, list[tuple[str, str]]
-    ] = {}  # the models, one for each seed -> the (arm, checkpoint)s that they are
+    ] = {}  # the models, one for each seed -> every (arm, checkpoint) that has these models
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
             if len(measured(table, f"{arm}/{checkpoint}", by)):

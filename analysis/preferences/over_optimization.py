@@ -31,7 +31,7 @@ from analysis.statistics.intervals import interval
 
 POINTS = 40  # points of an arm's curve; if it has more, neighbouring rollouts are averaged
 FEW = 4  # up to this number of arms, each seed has a thin line
-OWN = {"RL": "rl", "best-of-n": "bon"}  # how the policy moved -> its form
+OWN = {"RL": "rl", "best-of-n": "bon"}  # way in which the policy moved -> its form
 BEST = re.compile(r"(?P<task>[^/]+)/(?P<reward>gold|proxy)/bon@(?P<n>\d+)")
 BLACK = "#333333"
 
@@ -41,11 +41,11 @@ class Track:
     """The gain in one reward along the distance d, as mean over seeds; `seeds` has (d, gain) of each seed."""
 
     arm: str
-    by: str  # RL or best-of-n
-    reward: str  # gold or proxy
+    by: str  # the way in which the policy moved: RL or best-of-n
+    reward: str  # the reward: gold or proxy
     d: np.ndarray  # (points,) sqrt of nats
     gain: np.ndarray  # (points,)
-    low: np.ndarray  # (points,) of its interval; nan without one
+    low: np.ndarray  # (points,): lower end of its interval; nan without an interval
     high: np.ndarray
     seeds: tuple[tuple[np.ndarray, np.ndarray], ...]
 

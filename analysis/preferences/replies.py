@@ -14,8 +14,8 @@ from analysis.preferences.contenders import Contender, in_arm, representatives
 from encore.recipe.graph import Node
 from evals.metrics import DIGITS
 
-MOST = 12  # contenders that a page has room for
-REFERENCE = "reference reply"  # the world's own reply to each item, as one more contender
+MOST = 12  # largest number of contenders on a page
+REFERENCE = "reference reply"  # name of the world's own replies, which are one more contender
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from scipy import linalg
 
 from analysis.numbers.means import MINUS
 
-FORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # name -> columns, of d (points,)
+# name -> function of d (points,) that makes its columns
+FORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "bon": lambda d: np.stack([d, -(d**2)], axis=1),
     "rl": lambda d: np.stack([d, -d * np.log(d)], axis=1),
     "linear": lambda d: d[:, None],
@@ -60,7 +61,7 @@ class Fit:
     @property
     def top(self) -> float:
         """The d at which the form is highest; nan if there is no such d with finite d² > 0."""
-        if not self.beta > 1e-9 * abs(self.alpha):  # a straight line, up to rounding
+        if not self.beta > 1e-9 * abs(self.alpha):  # without beta the form is a straight line, up to rounding
             return math.nan
         ratio = self.alpha / self.beta
         with np.errstate(over="ignore"):

@@ -37,7 +37,7 @@ class Kind:
 
     name: str
     title: str
-    caption: str  # {against}: the policy that the others are compared with
+    caption: str  # caption of the table; {against} is the policy that the others are compared with
     shown: Callable[[pd.DataFrame], pd.DataFrame]
 
 

@@ -132,7 +132,8 @@ def draw(frame: pd.DataFrame) -> Figure | None:
     left = min(0.25 + 0.082 * longest, 2.0)
     cell = min((WIDTH - left - 0.1) / len(contenders), 0.75)
     narrow = cell <= 0.45
-    fits = 0.082 * longest < cell  # whether a name fits above its column; else its row's number
+    # whether a name fits above its column; otherwise the row's number stands there
+    fits = 0.082 * longest < cell
     tall = 0.42 + 0.62 * cell * len(contenders)
     figure = Figure(figsize=(WIDTH, tall))
     right = WIDTH - left - cell * len(contenders)

@@ -13,15 +13,15 @@ from analysis.numbers.run import Row, Run, read_lines
 from analysis.preferences.contenders import Contender, representatives
 from encore.recipe.metric_names import OF_WORLD
 
-LONGEST = 2000  # characters shown of one text
-STEPS = 5  # training steps shown of one arm
-EACH = 3  # correct completions shown of one step, and as many incorrect ones
+LONGEST = 2000  # characters of one text that are shown
+STEPS = 5  # training steps of one arm that are shown
+EACH = 3  # correct completions of one step that are shown, and as many incorrect ones
 ITEMS = 6  # held-out problems shown before and after
 SIDES = 6  # policies shown side by side
 ARROW = "\u2190"
 SCORES = ("gold", "proxy", *OF_WORLD)  # scores shown with a completion
 
-# Control characters as their visible pictures, so that none acts on the reader's page or terminal.
+# Control characters become visible pictures, so that none acts on the reader's page or terminal.
 CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
 
 
@@ -46,10 +46,10 @@ class Rollout:
     prompt: str
     completion: str
     answer: str
-    reward: float | None  # None if it is not finite
+    reward: float | None  # the reward; None if it is not finite
     rewards: dict[str, float | None]
     tokens: int | None
-    correct: bool | None  # None if the arm does not score accuracy
+    correct: bool | None  # whether it is correct; None if the arm does not score accuracy
 
 
 @dataclass(frozen=True)

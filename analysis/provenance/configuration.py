@@ -29,7 +29,7 @@ def differences(run: Run) -> pd.DataFrame:
 
 
 def facts(jobs: pd.DataFrame) -> dict[str, list[str]]:
-    """Return commit, versions, hardware and the formula of FLOPs: for each, the distinct values of all stages."""
+    """Return commit, versions, hardware and FLOPs formula, each with the distinct values of all stages."""
     rows = jobs.to_dict("records")
     commits = [_commit(row) for row in rows]
     counted = [f"{row['stage']}: {row['flops_formula']}" for row in rows if not pd.isna(row["flops_formula"])]

@@ -12,7 +12,7 @@ def _planned(run: Run, trained: pd.DataFrame) -> list[float]:
     """Return the planner's seconds for each trained stage, on its GPU; 0 without a plan."""
     if not len(trained):
         return []
-    from encore.forecast import plan  # imported here: torch takes seconds, and pages are written without it
+    from encore.forecast import plan  # imported here, because torch takes seconds and most pages need no plan
 
     rows = zip(trained.arm, trained.seed, trained.stage, trained.hardware, strict=True)
     return [

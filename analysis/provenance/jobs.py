@@ -11,7 +11,7 @@ COLUMNS = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "s
 COLUMNS += ["resumed", "tokens", "tokens_per_s", "flops", "flops_formula", "steps"]
 
 
-FILE = "runs.csv"  # file of an analysis and of a record
+FILE = "runs.csv"  # name of the file in an analysis and in a record
 NESTED = ("versions", "hardware")
 
 

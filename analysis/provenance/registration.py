@@ -27,7 +27,7 @@ from encore.runtime.provenance import git
 NAME = "registration"  # name of the table
 COLUMNS = ["claim", "registered", "commit", "committed", "first_run", "why"]
 OLD = "the runs were made before claims could be registered"
-SHORT = 7  # digits of a commit
+SHORT = 7  # digits of a commit that are shown
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ class Sensitivity:
     """The gain of training by every protocol, and what each choice of a protocol adds or takes away."""
 
     task: str
-    protocols: pd.DataFrame  # of estimates.by_protocol()
-    choices: pd.DataFrame  # of estimates.by_choice()
+    protocols: pd.DataFrame  # rows of estimates.by_protocol()
+    choices: pd.DataFrame  # rows of estimates.by_choice()
 
 
 def build(run: Run) -> Sensitivity | None:

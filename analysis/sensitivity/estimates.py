@@ -18,7 +18,7 @@ from encore.recipe.sensitivity import Protocol
 from evals.passk import interval, resamples
 
 CHOICES = Protocol._fields
-BEST = "each model's best"  # instead of a choice
+BEST = "each model's best"  # label used instead of a choice
 
 
 def by_protocol(rates: Rates) -> pd.DataFrame:

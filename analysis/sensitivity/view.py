@@ -23,7 +23,7 @@ class Page:
     """The values that the template of sensitivity shows."""
 
     task: str
-    place: str  # arm and seed of the models
+    place: str  # arm and seed of the models that are measured
     protocols: Cells
     choices: Cells
     lowest: str

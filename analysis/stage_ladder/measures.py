@@ -13,7 +13,8 @@ from analysis.stage_ladder.steps import Step, evaluated
 from encore.recipe.claims import Published
 from encore.recipe.metric_names import OF_WORLD
 
-HEADLINE = ("accuracy", *PREFERENCES, *OF_WORLD, "format_rate", "length")  # in this order
+# measures, in the order of the table
+HEADLINE = ("accuracy", *PREFERENCES, *OF_WORLD, "format_rate", "length")
 COLUMNS = ["task", "step", "at", "measure", "value", "low", "high", "models", "published", "what", "source"]
 
 

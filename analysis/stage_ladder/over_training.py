@@ -27,7 +27,7 @@ MEASURES = (
 BY_DOMAIN = re.compile(r"rewards/(?P<reward>[^/]+)/(?P<domain>[^/]+)/mean")
 IN_ALL = re.compile(r"reward/(?P<domain>[^/]+)")
 ALL = "all"  # all rewards together
-TALL = 1.35  # inches of a panel
+TALL = 1.35  # inches: the height of a panel
 
 
 def held_out(
@@ -49,7 +49,7 @@ class Panel:
     label: str
     curve: str  # the curve that stages log
     task: str  # the task on which steps are evaluated; "" without one
-    means: dict[str, float]  # by step, on held-out items
+    means: dict[str, float]  # step -> the mean on held-out items
 
 
 def panels(run: Run, climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> list[Panel]:

@@ -27,10 +27,10 @@ class Step:
 class Made:
     """The history of a step's model in one seed; all stages are owners, upstream first."""
 
-    of: tuple[Node, ...]  # every stage that leads to it
-    own: tuple[Node, ...]  # stages that lead to no step above it
-    trained: tuple[Node, ...]  # stages of `own` that its policy went through, without pretraining
-    after: tuple[str, ...]  # the steps above it that it is built on
+    of: tuple[Node, ...]  # all stages that lead to it
+    own: tuple[Node, ...]  # stages of `of` that lead to no step above it
+    trained: tuple[Node, ...]  # stages of `own` that its policy went through, apart from pretraining
+    after: tuple[str, ...]  # steps above it that it is built on
 
 
 def steps(run: Run) -> list[Step]:
@@ -82,18 +82,18 @@ class Segment:
     A step that branches off starts beside another, as R1-Zero beside the cold start of R1.
     """
 
-    step: str  # step of the ladder
+    step: str  # name of the step of the ladder
     stage: str
-    start: float  # in updates
+    start: float  # number of updates before it
     end: float
-    rows: pd.DataFrame  # columns CURVE; `step` counts from `start` on
+    rows: pd.DataFrame  # rows with the columns CURVE; `step` counts from `start` on
 
 
 @dataclass(frozen=True)
 class Climb:
     segments: tuple[Segment, ...]
-    ends: dict[str, float]  # step of the ladder -> updates up to its end
-    chain: tuple[str, ...]  # the last step and the steps that it is built on
+    ends: dict[str, float]  # name of a step -> number of updates up to its end
+    chain: tuple[str, ...]  # the last step, and the steps that it is built on
 
     @property
     def boundaries(self) -> list[float]:

@@ -28,7 +28,7 @@ class TaskPage:
 
     name: str
     cells: Cells
-    published: list[str]  # what the paper's numbers are of
+    published: list[str]  # models and problems that the paper's numbers are about
     prompt: Pair | None
 
 
@@ -38,7 +38,7 @@ class Page:
 
     steps: Sequence[Step]
     tasks: list[TaskPage]
-    elsewhere: bool  # whether the paper's numbers are of another model and task
+    elsewhere: bool  # whether the paper's numbers are about another model and task
     funnel: Cells
     cost: Cells
 

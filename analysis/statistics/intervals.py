@@ -16,9 +16,9 @@ from scipy import special, stats
 LEVEL = 0.95  # level of every interval
 TAIL = (1 - LEVEL) / 2  # probability on each side of an interval, the level of the equivalent one-sided test
 POWER = 0.8  # power at which an effect counts as detectable
-DRAWS = 9999  # draws of a bootstrap that is not enumerated
-RANGE = 4  # seeds up to which the interval is the range of the values
-EXACT = 8  # seeds up to which the bootstrap distribution is enumerated rather than sampled
+DRAWS = 9999  # draws of a bootstrap that does not enumerate all resamples
+RANGE = 4  # largest number of seeds for which the interval is the range of the values
+EXACT = 8  # largest number of seeds for which the bootstrap distribution is enumerated, not sampled
 
 
 def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:

@@ -24,7 +24,8 @@ from encore.recipe.looks import LOOKS
 GAMMA = -2.0
 FARTHEST = 12.0  # standard deviations beyond which a normal density counts as 0
 NODES = 120  # nodes of an integral over the means at which no look has decided yet
-# levels that spent() and nominal() interpolate between; below them a look's level is proportional to alpha
+# levels between which spent() and nominal() interpolate; below the lowest, a look's level is proportional to
+# alpha
 ALPHAS = np.concatenate([np.logspace(-12, -1, 56), [0.15, 0.2, 0.3, 0.5, 0.7, 0.9]])
 
 
@@ -35,7 +36,7 @@ def levels(alpha: float) -> tuple[float, ...]:
     allowed = alpha * np.expm1(-GAMMA * fractions) / np.expm1(-GAMMA)
     steps = np.sqrt(np.diff(fractions, prepend=0.0))
     nodes, weights = leggauss(NODES)
-    at, mass = np.zeros(1), np.ones(1)  # possible sums of differences while undecided, and their weights
+    at, mass = np.zeros(1), np.ones(1)  # possible sums of differences of undecided runs, and their weights
     by_look = []
     for fraction, step, fresh in zip(fractions, steps, np.diff(allowed, prepend=0.0), strict=True):
         spread = np.sqrt(fraction)

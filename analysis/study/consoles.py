@@ -6,11 +6,12 @@ Other lines may stand between. Parsing takes time linear in the text, and never 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$", re.MULTILINE)  # verl's; a Ray actor puts its name before
+# a line of verl; a Ray actor puts its name before it
+CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$", re.MULTILINE)
 NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf"
-PAIR = re.compile(rf"(.+?):\s*(?:np\.\w+\()?({NUMBER})\)?")  # a number of numpy prints its type
-PANEL = re.compile(r"╭─+ Metrics ─+╮")  # open-instruct's, by rich
-TRAINING_STEP = "training_step"  # its `global_step` counts episodes
+PAIR = re.compile(rf"(.+?):\s*(?:np\.\w+\()?({NUMBER})\)?")  # numpy prints a number with its type
+PANEL = re.compile(r"╭─+ Metrics ─+╮")  # the head of a panel of open-instruct, printed by rich
+TRAINING_STEP = "training_step"  # the step of training; open-instruct's `global_step` counts episodes
 
 
 def is_of_verl(text: str) -> bool:
@@ -38,7 +39,7 @@ def of_open_instruct(text: str, step: str) -> Iterator[Mapping[str, float]]:
     A row has a category, unless it is `other`, and `name: number | name: number`. rich continues a row in
     further lines without a category, and cuts a long name with a `…`: such names are left out.
     """
-    rows: list[tuple[str, str]] | None = None  # None outside of a panel
+    rows: list[tuple[str, str]] | None = None  # rows of the panel; None outside of a panel
     last: dict[str, float] = {}
     for line in text.splitlines():
         if PANEL.search(line):

@@ -30,20 +30,21 @@ class StudyClaim(Claim):
 class Logs(Model):
     """Files of one kind, one file for each run or for several runs."""
 
-    # patterns of paths, from the folder of the study on: `logs/{arm}-{seed}.csv`; * stands for any text. A
-    # file whose pattern names no arm, or no seed, is of all of them.
+    # patterns of paths, from the study's folder on: `logs/{arm}-{seed}.csv`; * stands for any text. A file
+    # whose pattern has no {arm}, or no {seed}, counts for all of them.
     files: Some[str]
-    # for a file with several runs: the pattern of its columns; W&B exports `{arm}-{seed} - {metric}`
+    # for a file with several runs: the pattern of its columns' names; W&B exports `{arm}-{seed} - {metric}`
     columns: str | None = None
-    step: str | None = None  # the column of the step; default: the first of those that trainers write
-    metrics: dict[str, str] | None = None  # our name -> the file's; default: all, by the file's names
+    step: str | None = None  # column of the step; default: the first of the names that trainers use
+    # our name of a metric -> the file's name; default: all metrics, under the file's names
+    metrics: dict[str, str] | None = None
 
 
 class Study(Model):
     """A study: claims about runs that were made elsewhere, and the places of these runs' logs."""
 
     title: Line
-    runs: Annotated[dict[Name, Logs], Field(min_length=1)]  # place -> its logs: claims name ARM/PLACE
+    runs: Annotated[dict[Name, Logs], Field(min_length=1)]  # place -> its logs; claims name ARM/PLACE
     claims: Annotated[dict[Name, StudyClaim], Field(min_length=1), AfterValidator(with_ids)]
 
 

@@ -36,9 +36,11 @@ LARGEST = 1 << 30  # bytes of the largest file that is read
 STEPS = ("step", "global_step", "_step", "Step", "train/global_step", "training/global_step", "iteration")
 OF_A_RUN = ["arm", "seed"]  # columns of a CSV with several runs
 NAN = re.compile(r"(?i)(?:^|,)[ \t]*[-+]?(?:nan|inf(?:inity)?)[ \t]*(?:,|$)", re.MULTILINE)
-Entry = Mapping[str, object]  # an object of JSON that somebody's tool has written
-COLUMNS = ["step", "metric", "value", "low", "high"]  # step NaN: a final number; low, high: its 95% interval
-NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # texts that trackio writes
+Entry = Mapping[str, object]  # an object of JSON that some tool has written
+# step is NaN for a final number; low and high are its 95% interval
+COLUMNS = ["step", "metric", "value", "low", "high"]
+# texts that trackio writes for numbers that are not finite
+NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 EVENTS = "events.out.tfevents"  # part of the names of TensorBoard's files
 
 

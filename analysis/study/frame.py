@@ -19,7 +19,7 @@ from encore.recipe.looks import LOOKS
 
 NEEDED = ("arm", "seed", "metric", "value")
 FURTHER = ("node", "low", "high", "source", "step")  # columns that may be missing
-RUN = ["arm", "node", "seed", "metric"]  # of which a table has one number
+RUN = ["arm", "node", "seed", "metric"]  # columns for which a table has only one number
 
 
 def judge(frame: pd.DataFrame, claims: Mapping[str, StudyClaim]) -> JudgedClaims:

@@ -32,9 +32,9 @@ READINGS: dict[
     "min": lambda steps, values: values,
 }
 EXTREMES = {"max": np.max, "min": np.min}
-EVERY = None  # instead of an arm or a seed: all of them
+EVERY = None  # used instead of an arm or a seed: all of them
 TABLE = ["arm", "seed", "node", "metric", "step", "value", "low", "high", "source"]
-Key = tuple[str | None, int | None]  # arm and seed
+Key = tuple[str | None, int | None]  # arm and seed of a run
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,11 @@ from encore.recipe.claims import Claim
 from encore.recipe.looks import LOOKS
 from encore.runtime import files
 
-STUDIES = 2000  # number of drawn studies, so that a chance is known to 0.02
+STUDIES = 2000  # number of drawn studies, with which a chance is known to 0.02
 SEED = 0
 BOUND = 0.8  # level of a spread's upper bound
 RECORDS = Path(__file__).resolve().parents[2] / "results/published"
-FEW = 4  # numbers of seeds, below every look, that many studies have
+FEW = 4  # numbers of seeds, below every look, that many studies use
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Pilot:
     claim: Claim
     effect: float
     spread: float
-    seeds: int  # 0: the user gave the spread
+    seeds: int  # number of seeds of the pilot; 0 if the user gave the spread
     error: float = 0.0  # the standard error that all differences share
 
     @property
@@ -60,9 +60,9 @@ class Power:
 
     pilot: Pilot
     decided: tuple[float, ...]  # the chance that the claim is decided by this look, if the pilot is the truth
-    decided_at_bound: tuple[float, ...]  # the same with the upper bound of the spread
-    found: tuple[float, ...]  # distance of the truth from a bound that is detected with 80%
-    half_width: float  # half the width of a 95% interval of FEW seeds
+    decided_at_bound: tuple[float, ...]  # the same chance with the upper bound of the spread
+    found: tuple[float, ...]  # distance between truth and bound that is detected with 80% power
+    half_width: float  # half the width of a 95% interval with FEW seeds
 
 
 def spread_of(text: str) -> float:
@@ -130,7 +130,7 @@ def power(known: Sequence[Pilot]) -> list[Power]:
     powers = []
     for i, pilot in enumerate(known):
         alpha = float(asked.alpha[i]) / (primaries if asked.primary[i] else others)
-        like = [pilot.spread / math.sqrt(2), -pilot.spread / math.sqrt(2)]  # two values with this spread
+        like = [pilot.spread / math.sqrt(2), -pilot.spread / math.sqrt(2)]  # two values that have this spread
         distances = [
             detectable(like, float(nominal(alpha / 2, index)), POWER, look, pilot.error)
             for index, look in enumerate(LOOKS)

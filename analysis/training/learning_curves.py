@@ -117,7 +117,7 @@ def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
     logged = table[table.step.notna()]
     parts = []
     for _, rows in logged.groupby("arm", sort=False):
-        nodes = rows.node[rows.metric == by].unique()  # upstream first
+        nodes = rows.node[rows.metric == by].unique()  # in the order of training
         done = {"step": 0.0, "samples": 0.0}
         for node in nodes:
             part = rows[rows.node == node]

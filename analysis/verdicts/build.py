@@ -17,7 +17,7 @@ class Verdicts:
 
     history: Sequence[
         Sequence[Verdict]
-    ]  # every claim's verdict at each planned look; the last entry is with all seeds
+    ]  # every claim's verdict at each planned look, and in the last entry with all seeds
     gates: pd.DataFrame
     collapses: pd.DataFrame
     dials: pd.DataFrame

@@ -22,7 +22,7 @@ from analysis.verdicts.rule import OPEN, WORDS
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
 
-NOT_TESTED = "not tested"  # used instead of a word of verdicts.rule: numbers or a precondition are missing
+NOT_TESTED = "not tested"  # used instead of a word of verdicts.rule if numbers or a precondition are missing
 VERDICTS = (*WORDS, NOT_TESTED)
 
 
@@ -33,18 +33,18 @@ class Verdict:
     id: str
     says: str
     source: str
-    paper: str  # who makes the claim: an arXiv number, an address or `ours`
+    paper: str  # author of the claim: an arXiv number, an address or `ours`
     family: str  # primary | secondary
-    attempt: int  # counted from 1: how often the claim has been tested, each time in a changed world
+    attempt: int  # number of the claim's tests so far, counted from 1; before each, the world was changed
     metric: str
     of: str
     against: str
     direction: str
     margin: float
     smallest_effect: float  # |d| below which a difference does not matter
-    word: str  # one of VERDICTS
+    word: str  # the verdict: one of VERDICTS
     estimate: float  # the mean difference, or the median
-    by_median: bool  # the median is used because runs of one side alone collapsed
+    by_median: bool  # whether the median is used, because runs of only one side collapsed
     low: float  # lower end of the interval that decides
     high: float
     level: float  # probability that the interval contains the truth, for the look and the family of claims
@@ -52,9 +52,11 @@ class Verdict:
     plain_high: float
     n: int  # number of differences that were judged
     agree: int  # number of seeds whose own difference satisfies the claim
-    look: int | None  # seeds of the look that decided, or of the last look; None: before any, or not tested
-    asked: int  # seeds of the run; some may have no number, and some may wait for the next look
-    needed: int | None  # seeds of the planned look that is likely to decide; None: decided, none or unknown
+    # seeds of the look that decided, or of the last look; None before any look, or if not tested
+    look: int | None
+    asked: int  # seeds of the run; some may lack a number, and some may wait for the next look
+    # seeds of the planned look that will probably decide; None if it is decided, none will, or it is unknown
+    needed: int | None
     detectable: float  # smallest effect that the look detects with 80% power; nan for a median
     seeds: tuple[int, ...]
     differences: tuple[float, ...]

@@ -55,7 +55,7 @@ def level(chance: float) -> str:
     return DASH if math.isnan(chance) else f"{100 * chance:.1f}%"
 
 
-MEANINGS = {  # of each word of claims.VERDICTS, for a reader
+MEANINGS = {  # word of claims.VERDICTS -> its meaning, for readers
     "shown": "the interval lies wholly where the claim holds",
     "shown, smaller": "the direction is shown, and so is a size below what was claimed or what would matter",
     "equivalent": "any difference is too small to matter, as both ends of the interval are",

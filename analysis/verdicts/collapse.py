@@ -30,7 +30,7 @@ from analysis.statistics.proportions import boschloo, clopper_pearson
 from encore.recipe.claims import FRONTIER, Comparison, frontier
 from encore.recipe.metric_names import AT_KL, COLLAPSED
 
-# metric that arms are compared by -> where an end counts as a collapse, from the beginning
+# metric that compares arms -> the end below which a run counts as collapsed, from its beginning
 FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
     "accuracy": lambda before: before / 2,
     "gold": lambda before: before - 1,
@@ -71,7 +71,7 @@ class Collapses:
 class Rates:
     """The numbers of collapsed runs on both sides of a claim, of equally many runs; not both are 0."""
 
-    of: str  # an arm, or a frontier
+    of: str  # the arm or frontier
     against: str
     of_collapsed: int
     against_collapsed: int

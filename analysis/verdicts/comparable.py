@@ -14,7 +14,7 @@ from encore.recipe.metric_names import task_of
 
 RATES = ("accuracy", "format_rate", "win_rate")  # metrics between 0 and 1, like pass@k and maj@k
 NEAR = 0.02  # distance from 0 or 1 below which there is no room for a difference
-CUT = 0.05  # share of truncated replies from which on the cap shapes accuracy and length
+CUT = 0.05  # share of truncated replies above which the cap affects accuracy and length
 
 
 def doubts(comparison: Comparison, table: pd.DataFrame, differences: Sequence[float]) -> list[str]:

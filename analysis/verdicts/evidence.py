@@ -22,8 +22,8 @@ class Evidence:
 
     claim: Claim
     paired: Pairs
-    by_median: bool = False  # whether runs of one side alone have collapsed
-    notes: tuple[str, ...] = ()  # how the claim is judged, and what may mislead in its comparison
+    by_median: bool = False  # whether runs of only one side have collapsed
+    notes: tuple[str, ...] = ()  # notes on how the claim is judged, and on what may mislead in its comparison
 
     @property
     def unknown_above(self) -> bool:

@@ -51,7 +51,8 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
         axis.grid(False)
         axis.spines["left"].set_visible(False)
         axis.tick_params(labelsize=9)
-        shrink = min(1.0, (WIDTH - 0.5) / (LETTER * len(f"{v.id}  {v.word}")))  # id and word in one line
+        # id and word must fit into one line
+        shrink = min(1.0, (WIDTH - 0.5) / (LETTER * len(f"{v.id}  {v.word}")))
         axis.set_title(v.id, fontsize=10 * shrink)
         axis.set_title(v.word, fontsize=9.5 * shrink, loc="right", color=colour)
     return figure

@@ -71,7 +71,7 @@ def _decides(evidence: Evidence, way: Way, tail: float, n: int) -> bool:
 def _above_zero(x: np.ndarray, evidence: Evidence, tail: float, n: int) -> bool:
     """Return whether n values spread like x (seeds,) would show a centre above zero with power POWER."""
     if evidence.by_median:
-        least = stats.binom.isf(tail, n, 0.5) + 1  # how many of n must be above zero
+        least = stats.binom.isf(tail, n, 0.5) + 1  # number of the n values that must be above zero
         share = (np.sum(x > 0) + 0.5) / (len(x) + 1)
         return bool(stats.binom.sf(least - 1, n, share) >= POWER)
     least_effect = detectable(x.tolist(), tail, n=n, error=evidence.paired.error)

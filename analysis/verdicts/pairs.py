@@ -60,7 +60,8 @@ def pairs(comparison: Comparison, table: pd.DataFrame, seeds: Iterable[int]) -> 
 
 def _subtract(table: pd.DataFrame, sides: list[Side], seeds: list[int]) -> Pairs:
     measured_sides = [_side(table, at, metric) for at, metric in sides]
-    if len({budget_of(metric) or metric for _, metric in sides}) == 1:  # one unit, so one budget for both
+    # both sides have the same unit, and so one budget
+    if len({budget_of(metric) or metric for _, metric in sides}) == 1:
         least = pd.concat([side.budget for side in measured_sides], axis=1).min(axis=1, skipna=False)
         measured_sides = [side.assign(budget=least.reindex(side.index)) for side in measured_sides]
     of, against = _stopped(measured_sides[0]), _stopped(measured_sides[-1])
@@ -99,7 +100,8 @@ def _independent(known: pd.DataFrame, places: list[str]) -> tuple[pd.DataFrame, 
     seed.
     """
     runs = known[["of", "against"]].nunique()
-    single = [side for side in runs.index if runs[side] == 1 < runs.max()]  # at most one side
+    # at most one side has a single run
+    single = [side for side in runs.index if runs[side] == 1 < runs.max()]
     alone = known
     for side in runs.index.difference(single):
         alone = alone.drop_duplicates(side)

@@ -56,7 +56,7 @@ another `seed` in recipes/bases/tiny_lm.yaml).
 """
 
 
-FIGURES = {  # for each of these figures of records, drawn by the gallery: what it shows
+FIGURES = {  # figure of records, drawn by the gallery -> what it shows
     "r1_zero-cpu": "R1-Zero: claims, paired by seed",
     "dr_grpo-cpu": "Dr. GRPO: claims, paired by seed",
     "dpo-cpu": "DPO: claims, paired by seed",

@@ -40,8 +40,9 @@ SHOWN, SMALLER, EQUIVALENT, REVERSED, OPEN = WORDS = (
     "reversed",
     "open",
 )
-ALPHA = 0.05  # alpha for all attempts to show the primary claims of a recipe, or its secondary ones
-FIRST_ATTEMPT = 0.8  # share of alpha; each further attempt has a fifth of the attempt before it
+ALPHA = 0.05  # alpha for all attempts at the primary claims of a recipe, or at its secondary ones
+# share of alpha for the first attempt; each further attempt has a fifth of the attempt before
+FIRST_ATTEMPT = 0.8
 
 
 def alpha_of(attempt: int) -> float:
@@ -65,8 +66,9 @@ class Sample:
     """The differences of claims (..., claims, seeds) at a look; nan if a seed has no number."""
 
     differences: np.ndarray
-    error: np.ndarray  # (..., claims) the standard error that all differences share, of one run on one side
-    by_median: np.ndarray  # (..., claims) whether runs of one side alone have collapsed
+    # (..., claims) the standard error that all differences share, because one run is a side of all
+    error: np.ndarray
+    by_median: np.ndarray  # (..., claims) whether runs of only one side have collapsed
     at_least: ArrayLike = False  # (..., claims) whether some true differences may be larger
     at_most: ArrayLike = False  # (..., claims) whether some true differences may be smaller
 
@@ -130,8 +132,9 @@ def interval(sample: Sample, level: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     half = -stdtrit(np.maximum(n - 1, 1), tail) * np.hypot(
         deviation / np.sqrt(np.maximum(n, 1)), sample.error
     )
-    ordered = np.sort(x, axis=-1)  # nan last
-    rank = stats.binom.ppf(tail, n, 0.5) - 1  # the largest rank that is missed with at most this probability
+    ordered = np.sort(x, axis=-1)  # nan come last
+    # the largest rank below which the truth lies with at most this probability
+    rank = stats.binom.ppf(tail, n, 0.5) - 1
     rank = np.where(stats.binom.cdf(rank + 1, n, 0.5) <= tail, rank + 1, rank).astype(int)
     ends = np.clip(np.stack([rank, n - 1 - rank], axis=-1), 0, x.shape[-1] - 1)  # (..., claims, 2)
     low, high = np.moveaxis(np.take_along_axis(ordered, ends, axis=-1), -1, 0)
@@ -203,7 +206,8 @@ def judge(sample: Sample, asked: Asked, look: int, before: Decision | None = Non
 
     A claim with fewer than two differences is open, with an interval of nan.
     """
-    needed = 2 * spent(_tail_to_decide(sample, asked), look)  # (..., claims) the alpha that would decide
+    # (..., claims) the alpha with which the claim would be decided
+    needed = 2 * spent(_tail_to_decide(sample, asked), look)
     frozen = np.zeros(needed.shape, bool) if before is None else before.decided
     level = nominal(_alphas(np.where(frozen, 0.0, needed), asked) / 2, look)
     low, high = interval(sample, level)
@@ -229,7 +233,8 @@ def _alphas(needed: np.ndarray, asked: Asked) -> np.ndarray:
     """
     tested = ~np.isnan(needed)
     primary = np.maximum((tested & asked.primary).sum(axis=-1, keepdims=True), 1)
-    relative = np.where(tested & ~asked.primary, needed / asked.alpha, np.inf)  # 1: as much as there is
+    # the needed alpha, as a share of all alpha
+    relative = np.where(tested & ~asked.primary, needed / asked.alpha, np.inf)
     m = np.maximum((tested & ~asked.primary).sum(axis=-1, keepdims=True), 1)
     ranks = np.arange(1, relative.shape[-1] + 1)
     rejected = ((np.sort(relative, axis=-1) <= ranks / m) * ranks).max(axis=-1, keepdims=True)  # (..., 1)

@@ -21,8 +21,8 @@ from encore.recipe.task import Rewarded
 CHANCE, RIGHT = (
     "random",
     "accuracy",
-)  # the reward that knows nothing of the answer, and the reward of right answers
-# for training on such a reward: metric of the stage -> its name
+)  # the reward that is independent of the answer, and the reward of right answers
+# for training on such a reward: metric of the stage -> its name in the sentence
 DRIFT = {
     "last_fifth/accuracy": "share of right samples",
     "last_fifth/entropy": "entropy in nats a token",

@@ -13,7 +13,7 @@ from analysis.verdicts.claims import Verdict
 from analysis.verdicts.forest import margins_of
 from encore.recipe.claims import Claim
 
-ROOM = 6.0  # what stays free at each end of a strip
+ROOM = 6.0  # free space at each end of a strip
 GROUPS = ("Primary claims", "Secondary claims", "Sanity checks of the code (no findings)")
 
 
@@ -22,12 +22,12 @@ class Strip:
     """The positions of a claim's marks, from 0 at the left end of its strip to WIDE at the right."""
 
     WIDE: ClassVar[float] = 240.0
-    ZERO: ClassVar[float] = 80.0  # where no difference is
+    ZERO: ClassVar[float] = 80.0  # position of a difference of zero
 
-    holds: tuple[float, float]  # where the claim holds
-    small: tuple[float, float]  # where a difference is too small to matter
+    holds: tuple[float, float]  # positions between which the claim holds
+    small: tuple[float, float]  # positions between which a difference is too small to matter
     margins: tuple[float, ...]
-    interval: tuple[float, float] | None  # that decides; None: there is none
+    interval: tuple[float, float] | None  # the interval that decides; None if there is none
     estimate: float
     seeds: tuple[float, ...]
 

@@ -19,7 +19,7 @@ class Expected:
     """The expected errors, by the rule, among the shown claims of all records."""
 
     shown: int
-    false: float  # how many of them are expected to be false, at most
+    false: float  # largest expected number of false claims among them
     any_false: float  # probability that at least one is false
 
     def __str__(self) -> str:

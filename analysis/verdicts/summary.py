@@ -67,7 +67,7 @@ class Head:
     """The head of the page, above its sections: the outcome of the first arm."""
 
     title: str
-    model: str  # what was trained, on what, in words
+    model: str  # the trained model and its task, in words
     problems: str
     task: str
     measure: str  # metric that arms are compared by
@@ -75,7 +75,7 @@ class Head:
     length: Change
     gold: Change
     wins: Change
-    passes: Change  # pass@k with the largest k; without a measured k its metric is ""
+    passes: Change  # pass@k with the largest k; its metric is "" if no k was measured
 
 
 def head(run: Run, numbers: pd.DataFrame) -> Head:

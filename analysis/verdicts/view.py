@@ -32,25 +32,25 @@ class Page:
     """The values that the template of verdicts shows."""
 
     said: list[str]  # the outcome, in sentences
-    notice: str  # what collapsed, and how many arms health checks warn of; empty if nothing broke
-    broken: str  # the same in full
+    notice: str  # notice of collapses and of arms with warnings; empty if nothing broke
+    broken: str  # the same notice in full
     groups: Mapping[str, list[Verdict]]  # kind of claim -> the verdicts at the run's scale
     strips: Mapping[str, strips.Strip | None]  # id of a claim -> its row in the plot
     meanings: Mapping[str, str]  # word of a verdict -> what the word means
     elsewhere: list[Verdict]  # claims at other scales
     stated: Mapping[str, Claim]  # the recipe's claims by their ids
     causes: Mapping[str, str]  # id of a reversed claim -> what in our world may cause the reversal
-    own: dict[str, int]  # word -> how many claims of the recipe's paper got it
-    others: dict[str, int]  # the same for other papers
-    of_ours: dict[str, int]  # the same for claims that no paper makes
-    sanity: str  # how many of the sanity checks of the code hold
-    scope: str  # what intervals cannot say
+    own: dict[str, int]  # word -> number of claims of the recipe's paper with this verdict
+    others: dict[str, int]  # the same numbers for other papers
+    of_ours: dict[str, int]  # the same numbers for claims that no paper makes
+    sanity: str  # text on how many sanity checks of the code hold
+    scope: str  # sentence on what intervals cannot say
     looks: Cells
     gates: Cells
     collapses: Cells
     fallen: int  # number of collapsed runs
     dials: Cells
-    published: Cells  # at the paper's scale with ours; elsewhere the paper's alone
+    published: Cells  # the paper's numbers: beside ours at the paper's scale, alone at other scales
     ours: Cells
 
 

@@ -16,9 +16,9 @@ SANITY = "sanity checks of the code"
 class Groups:
     """Judged claims by their authors; `sanity` are checks of the code, whoever states them."""
 
-    own: list[claims.Verdict]  # claims of the paper that the recipe re-performs
+    own: list[claims.Verdict]  # claims of the paper that the recipe reproduces
     others: list[claims.Verdict]  # claims of other papers
-    ours: list[claims.Verdict]  # claims of no paper
+    ours: list[claims.Verdict]  # claims that no paper makes
     sanity: list[claims.Verdict]
 
     @property

@@ -14,7 +14,7 @@ from analysis.numbers.recorded import title
 
 WRITTEN = "written.csv"
 COLUMNS = ["record", "claims", "fixed_commit", "fixed", "first_run_commit", "first_run", "written", "later"]
-SAID = {  # value of `written` -> what it says of a record's claims
+SAID = {  # value of `written` -> its meaning for a record's claims
     "before": "before the first run that is recorded",
     "before, other seeds seen": "before the first run of the judged seeds, but after a record of other seeds",
     "partly after": (

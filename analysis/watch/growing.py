@@ -9,9 +9,9 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-MOST = 8 * 2**20  # bytes read at a time; the rest comes the next time
-LONGEST = 2**16  # bytes of a line; of a longer one the end is kept
-ANCHOR = 64  # bytes before the place read on from, by which a file that was replaced is known
+MOST = 8 * 2**20  # bytes read at a time; the rest is read the next time
+LONGEST = 2**16  # bytes of a line; only the end of a longer line is kept
+ANCHOR = 64  # bytes before the place of reading, which show whether the file was replaced
 BREAKS = re.compile(rb"[\r\n]+")  # a progress bar ends each of its states with a carriage return
 
 
@@ -19,7 +19,7 @@ class Gained(NamedTuple):
     """The complete lines that a file has gained since the previous read."""
 
     lines: tuple[str, ...] = ()
-    anew: bool = False  # whether they are of another file than those before, which no longer count
+    anew: bool = False  # whether the lines are of another file than the earlier lines, which no longer count
 
 
 class Growing:
@@ -27,7 +27,7 @@ class Growing:
 
     def __init__(self, path: Path):
         self.path = path
-        self.bytes_read = 0  # since this object was made: what reading has cost
+        self.bytes_read = 0  # bytes read since this object was made
         self._offset = 0
         self._anchor = self._part = b""
         self._seen = (0, 0)  # size and time of the last change
@@ -36,7 +36,7 @@ class Growing:
         """Read on. Returns no lines if nothing has changed, or if the file cannot be read."""
         try:
             status = self.path.stat()
-            if not stat.S_ISREG(status.st_mode):  # a pipe would keep the reader for ever
+            if not stat.S_ISREG(status.st_mode):  # reading a pipe would never end
                 return Gained()
             seen = (status.st_size, status.st_mtime_ns)
             if seen == self._seen and self._offset == status.st_size:
@@ -75,5 +75,5 @@ def last_lines(path: Path, size: int) -> tuple[list[str], bool]:
             data = file.read(size)
     except OSError:
         return [], True
-    lines = data.split(b"\n")[1 if start else 0 : -1]  # what follows the last end of a line is half a line
+    lines = data.split(b"\n")[1 if start else 0 : -1]  # text after the last line break is an incomplete line
     return [line.decode("utf-8", errors="replace") for line in lines], start == 0

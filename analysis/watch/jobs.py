@@ -12,12 +12,13 @@ from encore.recipe.base import IDENTIFIER, NAME
 from snakemake_logger_plugin_encore import PLANNED
 
 Kind = Literal["stage", "eval"]
-KINDS: Mapping[str, Kind] = {"train": "stage", "evaluate": "eval"}  # by what the workflow calls a job
+# the workflow's word for a job -> its kind
+KINDS: Mapping[str, Kind] = {"train": "stage", "evaluate": "eval"}
 MESSAGE = re.compile(
     rf"(train|evaluate) ({IDENTIFIER})/({NAME})/({NAME})/seed(\d{{1,9}})/({IDENTIFIER})", re.ASCII
 )
 SEED = re.compile(r"seed(\d{1,9})", re.ASCII)
-LARGEST_PLAN = 16 * 2**20  # bytes
+LARGEST_PLAN = 16 * 2**20  # bytes of a plan
 
 
 class Job(NamedTuple):
@@ -28,7 +29,7 @@ class Job(NamedTuple):
     arm: str
     seed: int
     kind: Kind
-    name: str  # of the stage, or of the evaluated checkpoint
+    name: str  # name of the stage, or of the evaluated checkpoint
 
     @property
     def run(self) -> str:
@@ -47,14 +48,14 @@ class Files(NamedTuple):
 
     done: bool
     log: Path
-    changed: float  # when one of them last was, in seconds of the epoch
+    changed: float  # time of the last change of a file, in seconds of the epoch
 
 
 class Plan(NamedTuple):
     """The plan of the run that was started last."""
 
-    seconds: Mapping[Job, float]  # that each job was planned to take
-    began: float  # in seconds of the epoch
+    seconds: Mapping[Job, float]  # planned seconds of each job
+    began: float  # time of the start, in seconds of the epoch
 
 
 def on_disk(results: Path, recipes: Collection[str]) -> dict[Job, Files]:
@@ -115,7 +116,7 @@ def _times(folder: Path) -> dict[str, float]:
             for entry in entries:
                 try:
                     status = entry.stat()
-                except OSError:  # gone since the folder was listed
+                except OSError:  # the file has gone since the folder was listed
                     continue
                 if stat.S_ISREG(status.st_mode):
                     times[entry.name] = status.st_mtime
@@ -129,7 +130,7 @@ class State(NamedTuple):
 
     curve: Path | None
     completions: Path | None
-    changed: float  # when one of them last was, in seconds of the epoch; 0 without any
+    changed: float  # time of the last change of a file, in seconds of the epoch; 0 without any file
 
 
 def training_state(checkpoints: Path, job: Job) -> State:

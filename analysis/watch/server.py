@@ -19,7 +19,8 @@ from analysis.watch.watcher import Watcher
 from encore.errors import UserError
 
 HOST = "127.0.0.1"
-HOSTS = ("127.0.0.1", "localhost")  # a page of another site reaches this server by a name of its own
+# names of this server; a page of another site would reach it by another name
+HOSTS = ("127.0.0.1", "localhost")
 TEMPLATES = Path(__file__).parents[1] / "page/templates"
 PAGES = {
     "/": ("watch.html", "text/html"),

@@ -22,15 +22,15 @@ class JobState(NamedTuple):
     kind: str
     name: str
     state: Word
-    changed: float = 0.0  # its last sign of life, in seconds of the epoch; 0 if it has given none
-    what: str = ""  # what is counted: "step", or the task whose completions are drawn
+    changed: float = 0.0  # time of the last sign of life, in seconds of the epoch; 0 if there was none
+    what: str = ""  # the counted unit: "step", or the task whose completions are drawn
     counted: int = 0
-    total: int = 0  # 0 if it is not known yet
+    total: int = 0  # number of all; 0 if it is not known yet
     rate: str = ""  # tokens a second; "" if it is not known yet
-    left: str = ""  # time; "" if it is not known yet
+    left: str = ""  # time left; "" if it is not known yet
     measured: str = ""
     warnings: tuple[str, ...] = ()
-    ended: str = ""  # what has ended it; "" if it is not known
+    ended: str = ""  # the reason why it ended; "" if it is not known
 
     @classmethod
     def of(
@@ -69,8 +69,8 @@ class Overview(NamedTuple):
     """All runs of a folder of results."""
 
     folder: str
-    now: float  # in seconds of the epoch
-    active: tuple[JobState, ...]  # the jobs that run, then those that failed, then those that stopped
+    now: float  # the present time, in seconds of the epoch
+    active: tuple[JobState, ...]  # running jobs, then failed ones, then stopped ones
     runs: tuple[RunState, ...]
     seconds_left: float | None
 
@@ -131,7 +131,7 @@ class Run(NamedTuple):
     stages: tuple[str, ...]
     stage: str
     charts: tuple[Chart, ...]
-    sampled: tuple[str, ...]  # the trainings that may have rollouts to show; first those that run
+    sampled: tuple[str, ...]  # trainings that may have rollouts to show; running ones first
     warnings: tuple[Warned, ...]
 
 

@@ -14,11 +14,12 @@ from analysis.watch.jobs import Files, Job, Plan
 from encore.errors import UserError, known
 
 QUIET = 300.0  # seconds without a sign of life after which a job counts as stopped
-STEPS = 5  # steps of a job without a sign of life after which it counts as stopped, if they take longer
-PLANNING = 60.0  # seconds, at most, from the start of a run to its plan
-PAUSE = 1.0  # seconds between two looks at the folder, at least
-SHARE = 10  # the pause is at least this many times as long as a look took
-LARGEST = 2**24  # bytes of a metrics.json
+# steps of a job without a sign of life after which it counts as stopped, if they take longer than QUIET
+STEPS = 5
+PLANNING = 60.0  # most seconds between the start of a run and its plan
+PAUSE = 1.0  # least seconds between two readings of the folder
+SHARE = 10  # the pause is at least this many times as long as a reading took
+LARGEST = 2**24  # bytes of a metrics.json that is read
 
 
 class Watcher:
@@ -35,7 +36,8 @@ class Watcher:
         self._curves: dict[Path, Curve] = {}
         self._warned: dict[Job, tuple[float, tuple[str, ...]]] = {}
         self._states: dict[Job, views.JobState] = {}
-        self._sampled: tuple[object, rollouts.Rollout | None] = (), None  # what was read of which file
+        # the file that was read last, and its rollout
+        self._sampled: tuple[object, rollouts.Rollout | None] = (), None
 
     def check_results(self) -> None:
         """Raise UserError if there is nothing to watch, with the command that changes it."""
@@ -98,7 +100,7 @@ class Watcher:
                 return None
             result = self.results / job.path / "completions.jsonl"
             state = jobs.training_state(self.root / "checkpoints", job)
-            # of a stage that samples without a training state the file grows beside the results
+            # if a stage samples without a training state, the file grows beside the results
             file = result if self._files[job].done or not state.completions else state.completions
             try:
                 status = file.stat()
@@ -142,7 +144,7 @@ class Watcher:
         if log.error or log.stopped:
             word = "failed" if log.error else "stopped"
         if word != "running" and job in self._plan.seconds and changed < self._plan.began - PLANNING:
-            return views.JobState.of(job, "waiting", changed=changed)  # of a run that was started since
+            return views.JobState.of(job, "waiting", changed=changed)  # the log is of an earlier run
         return views.JobState.of(job, word, log, changed, step)
 
     def _curve(self, path: Path) -> Curve:

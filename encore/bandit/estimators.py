@@ -93,7 +93,7 @@ def _summed_loss(
     if args.objective == "fine_tuning":
         return -(flat * mask).sum()
     if args.objective == "dpo":
-        implicit = args.beta * ((flat - ref) * mask).sum(dim=1)  # (2 N,): better, worse, better …
+        implicit = args.beta * ((flat - ref) * mask).sum(dim=1)  # (2 N,) in the order better, worse, better …
         places = torch.arange(2 * groups).view(-1, 2)
         pairs = {"better": places[:, 0], "worse": places[:, 1], "weight": torch.ones(groups).double()}
         return k_wise(implicit, pairs)
@@ -112,7 +112,7 @@ def _summed_loss(
         total = total + args.beta * kl_penalty(flat, ref, args.kl, mask)
     elif args.kl == "guide":
         total = total + args.beta * ((ref - flat) * mask).sum(dim=1).mean()
-    return total * groups  # from a mean over all groups to the sum of the groups' losses
+    return total * groups  # turns the mean over all groups into the sum of the groups' losses
 
 
 def _options(args: BanditArgs) -> GrpoArgs:

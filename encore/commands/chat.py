@@ -20,7 +20,7 @@ def converse(
     """
     source = named(model)
     quiet_environment(names_hub=isinstance(source, HubModel))
-    # imported here, because only now the environment is set that torch reads
+    # imported here, because torch reads the environment, which is set only now
     from transformers import TextStreamer
 
     from encore.models import language_model  # imported here for the same reason

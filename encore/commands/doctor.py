@@ -20,11 +20,11 @@ EXTRAS = {
     "bitsandbytes": "qlora",
     "snakemake_executor_plugin_slurm": "slurm",
 }
-SMALL = 20e9  # bytes; a run at scale cpu and its checkpoints never take more
+SMALL = 20e9  # bytes of disk; a run at scale cpu and its checkpoints never take more
 
 
 class Finding(NamedTuple):
-    good: bool | None  # None: neither good nor bad
+    good: bool | None  # None means neither good nor bad
     what: str
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ from encore.errors import UserError, first_line, whole
 from encore.runtime import files, sentinel
 
 FOLDER = Path("results/push")
-Found = dict[str, dict[str, Any]]  # task -> its part of an evaluation
+Found = dict[str, dict[str, Any]]  # task -> the task's part of an evaluation
 REFUSED: dict[int | None, str] = {  # the Hub's status -> what to do about it
     401: "it does not know you (401): `hf auth login`, or set HF_TOKEN",
     403: "the token may not write there (403): a token with the right to write, or another org/name",

@@ -127,7 +127,8 @@ def _too_few(run: Run, gates: dict[str, Gate], missing: dict[str, int]) -> str:
     arms = {place.partition("/")[0] for side in sides for place in run.document.places(side.place)}
     words = ["encore", "run", str(run.file or run.name), "--scale", run.scale]
     words += ["--arms", ",".join(arm for arm in run.arms if arm in arms)]
-    fresh = (seed for seed in count(DIAL_SEEDS) if seed not in run.recipe.dial_seeds)  # others are not judged
+    # dial seeds of the recipe itself are left out
+    fresh = (seed for seed in count(DIAL_SEEDS) if seed not in run.recipe.dial_seeds)
     words += ["--seeds", ",".join(map(str, islice(fresh, FEWEST)))]
     counts = ", ".join(f"{name} ({seeds})" for name, seeds in missing.items())
     return (

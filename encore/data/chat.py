@@ -13,11 +13,12 @@ from encore.data.token_ids import prompt_ids
 from encore.errors import UserError
 
 Message = dict[str, str]  # role, content
-Exchange = tuple[str, str]  # what a policy reads since its last reply, and the reply without its end
+# the text that a policy reads after its last reply, and the next reply without its end
+Exchange = tuple[str, str]
 
 THINK = "<think>"
-TODAY = datetime(2024, 7, 26)  # Llama 3.1's default; with the true date prompts would change overnight
-PROBE = "Two 2."  # a content that no template changes or contains itself
+TODAY = datetime(2024, 7, 26)  # Llama 3.1's default date; with the true date prompts would change overnight
+PROBE = "Two 2."  # a content that no template changes, and that no template contains
 
 
 class Chat:

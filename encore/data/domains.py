@@ -11,7 +11,8 @@ from datasets import concatenate_datasets
 
 def needed(args: Any) -> int:
     """Return the number of prompts that a GRPOConfig's `max_steps` take."""
-    updates = args.steps_per_generation * args.num_iterations  # x gradient_accumulation_steps
+    # number of optimizer steps times gradient_accumulation_steps
+    updates = args.steps_per_generation * args.num_iterations
     rollouts = -(-args.max_steps * args.gradient_accumulation_steps // updates)
     return rollouts * (args.generation_batch_size // args.num_generations)
 

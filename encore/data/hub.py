@@ -71,7 +71,7 @@ def load(task: DataSet, keys: Sequence[str]) -> Any:
     data = _of_hub(task) if task.file is None else _of_file(task, Path(task.file))
     wanted = {key: columns.names(getattr(task, key)) for key in keys}
     if any({*named} - {*data.column_names} for named in wanted.values()):
-        data = data.flatten()  # makes a field of a column a column
+        data = data.flatten()  # turns the fields of a column into columns
     for key, named in wanted.items():
         for column in named:
             if column not in data.column_names:

@@ -11,7 +11,7 @@ from encore.recipe.base import present
 from encore.recipe.task import Comparisons
 from encore.worlds.text import prompt as fill
 
-HUMAN, ASSISTANT = "\n\nHuman:", "\n\nAssistant:"  # as Anthropic's HH writes a dialogue
+HUMAN, ASSISTANT = "\n\nHuman:", "\n\nAssistant:"  # marks of turns in Anthropic's data set HH
 
 
 def of_task(

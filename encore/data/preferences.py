@@ -24,7 +24,7 @@ class Preference(TypedDict):
     ranking: list[int]  # numbers of responses, best first
     scores: list[float]  # the labeller's scores; more is better
     split: str  # one of SPLITS
-    truncated: list[bool]  # for each response: whether it was cut before its end
+    truncated: list[bool]  # whether each response was cut before its end
 
 
 class Pair(TypedDict):
@@ -33,7 +33,7 @@ class Pair(TypedDict):
     prompt: str
     chosen: str
     rejected: str
-    margin: float  # difference of their scores
+    margin: float  # difference between the scores of the two responses
     row: int  # number of the row
     chosen_truncated: bool
     rejected_truncated: bool
@@ -44,7 +44,7 @@ NEEDED = ("prompt", "question", "answer", "difficulty", "responses", "ranking", 
 COLUMNS = (*NEEDED, "truncated")
 SPLITS = ("train", "validation")
 SKIPPED = ("empty", "nan", "equal", "tie", "rows")
-MANY = 0.10  # share of rows without a pair; with more, the learnt prompts are not the intended ones
+MANY = 0.10  # share of rows without a pair; if it is larger, the learnt prompts are not the intended ones
 
 
 def save(rows: Sequence[Preference], folder: Path) -> None:

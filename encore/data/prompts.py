@@ -52,9 +52,9 @@ def of_part(
 ) -> tuple[Any, list[health.Check], int | None]:
     """Return the problems of a stage or a domain as prompts, checks, and the number of long prompts.
 
-    Two kinds of problems are left out: those that are also in the data sets `evaluated`, which a check counts,
-    and those with a prompt of more than `longest` tokens, whose number is the third value (None if `longest`
-    is None). Raises UserError if no problem is left.
+    Two kinds of problems are left out: those that are also in the data sets `evaluated`, which a check
+    counts, and those with a prompt of more than `longest` tokens, whose number is the third value (None if
+    `longest` is None). Raises UserError if no problem is left.
     """
     problems = of_task(part.questions, form, part.problems, seed)
     good, clean_checks = (

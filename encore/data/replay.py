@@ -11,8 +11,9 @@ def replay_order(available: int, args: Any, every: int, share: float, seed: int)
 
     Raises UserError unless an iteration is a number of complete rollouts, and if there are too few prompts.
     """
-    rollout = args.generation_batch_size // args.num_generations  # prompts
-    updates = args.steps_per_generation * args.num_iterations  # x gradient_accumulation_steps
+    rollout = args.generation_batch_size // args.num_generations  # number of prompts in a rollout
+    # number of optimizer steps times gradient_accumulation_steps
+    updates = args.steps_per_generation * args.num_iterations
     rollouts, rest = divmod(every * args.gradient_accumulation_steps, updates)
     if rest:
         raise UserError(

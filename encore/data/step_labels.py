@@ -13,9 +13,9 @@ from encore.runtime import rows as files
 from encore.worlds.text import prompt as fill
 
 FILE = "step_labels.jsonl"
-SEPARATOR = "\n"  # between the steps of a data set
+SEPARATOR = "\n"  # text between the steps of a data set
 
-# where a step ends, an offset in characters of its completion, and its label between 0 and 1
+# the end of a step, as an offset in the characters of its completion, and its label between 0 and 1
 Labelled = list[tuple[int, float]]
 
 

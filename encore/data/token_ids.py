@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 Row = Mapping[str, Any]  # a Preference, or a row with its columns prompt, responses and truncated
 OneRow = TypeVar("OneRow", bound=Row)
-Sequences = list[list[int]]  # for each response of a row: token ids of prompt and response
+Sequences = list[list[int]]  # token ids of prompt and response, for each response of a row
 
 
 def prompt_ids(texts: Sequence[str], tokenizer: Any) -> list[list[int]]:

@@ -15,7 +15,7 @@ from encore.models.experts import idle, routed
 from encore.recipe.base import present
 from encore.recipe.shape import Shape
 
-VOCABULARY = 64  # tokens of a world's alphabet, approximately
+VOCABULARY = 64  # approximate number of tokens of a world's alphabet
 
 
 def architecture(model: Model, place: Path | None) -> Architecture:
@@ -36,7 +36,7 @@ def saved_a_token(model: Model, place: Path | None, half: bool) -> float:
     config = copy.deepcopy(_configuration(model, place).get_text_config())
     if routed(config)[0] > 1:
         sizes = _count(config, "")
-        copies = 2 * sizes.hidden * sizes.visited  # of a token, to its experts and back
+        copies = 2 * sizes.hidden * sizes.visited  # copies of a token that go to its experts and come back
         numbers = 10 * sizes.hidden + 4 * sizes.attention + 4 * sizes.inner + copies
         return numbers * (2 if half else 4)
     short, long = 128, 256

@@ -26,16 +26,16 @@ from encore.recipe.task import Asked, Task, WorldTask
 from encore.worlds.text import length
 
 LONGEST = 512  # tokens of a prompt, if no stage sets the longest
-SERVED = 0.9  # share of a GPU's memory for an engine that has it to itself
+SERVED = 0.9  # share of a GPU's memory for an engine that has the GPU alone
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
-AMPLIFIED = 3  # power of the share of right documents: how far reinforcement has moved the kinds
+AMPLIFIED = 3  # power of the share of right documents, which says how far reinforcement has moved the kinds
 COUNTED = 256  # number of documents of a kind that are counted
 QUESTIONS = 32  # number of a world's prompts that are measured if a published model is asked
 CHARACTERS = 3.0  # characters per token of a prompt with numbers and marks of turns; SmolLM2 has 2.9
 SHORT, FILLED = (
     128,
     0.7,
-)  # a cap of at most SHORT tokens is made for its answers, which fill the share FILLED of it
+)  # a cap of at most SHORT tokens is made for its answers, which fill this share of the cap
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _measured(asked: Sequence[Prompts]) -> float | None:
     for prompts in asked:
         try:
             world = prompts.task.make_world()
-        except UserError:  # an extra is not installed, which the stage reports
+        except UserError:  # an optional package is missing, which the stage itself reports
             world = None
         if world is None:
             return None

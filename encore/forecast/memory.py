@@ -16,22 +16,23 @@ from encore.forecast.hardware import GIB, GPU, NODE, USABLE
 from encore.forecast.job import Generation, Job, Training
 from encore.forecast.model_size import Architecture, Model, of_model, saved_a_token
 
-TILE = 4096  # tokens whose logits TRL's kernel has at a time, in slices of the vocabulary
+TILE = 4096  # number of tokens whose logits TRL's kernel holds at a time, in slices of the vocabulary
 SLICE = 8192  # columns of the vocabulary in a slice
-ENGINE = 2 * GIB  # bytes of a vLLM engine beside weights and cache: graphs, activations, its own context
+ENGINE = 2 * GIB  # bytes of a vLLM engine besides weights and cache: graphs, activations, its own context
 NF4 = 0.52  # bytes of a weight of four bits, with its share of the scales
 
 
 @dataclass(frozen=True)
 class Memory:
-    weights: float = 0.0  # with the bfloat16 copy that computes
+    weights: float = 0.0  # bytes of the weights, including the bfloat16 copy that computes
     gradients: float = 0.0
     optimizer: float = 0.0
     activations: float = 0.0
     reference: float = 0.0
-    critic: float = 0.0  # weights, gradients and optimizer; its activations are taken after the policy's
-    reward: float = 0.0  # reward models, and judges
-    cache: float = 0.0  # keys and values, of generation without vLLM
+    # bytes of weights, gradients and optimizer; activations come after the policy's are freed
+    critic: float = 0.0
+    reward: float = 0.0  # bytes of reward models and judges
+    cache: float = 0.0  # bytes of keys and values, for generation without vLLM
     engine: float = 0.0  # vLLM's share: its weights and cache
     asleep: float = 0.0  # the part of `engine` that it gives back while the trainer works
 
@@ -58,7 +59,7 @@ def of_trainer(job: Job, gpu: GPU) -> Memory:
         engine = job.generation.share * gpu.memory
         asleep = engine if job.generation.sleeps else 0.0
     if job.generation and job.generation.engine == "hf":
-        # autocast makes values bfloat16; keys, which are rotated in float32, stay
+        # autocast makes values bfloat16; keys, which are rotated in float32, stay float32
         each = 3 if training.half and training.bytes_a_weight == 4 else training.bytes_a_weight
         cache = cached(policy, job.generation, each) * job.generation.rollout / max(job.gpus, 1)
     return Memory(
@@ -80,13 +81,13 @@ def _of_sampler(job: Job, policy: Architecture, gpu: GPU) -> Memory:
     rewards = sum(4 * of_model(model).parameters for model in job.rewards)
     rewards += sum(
         2 * of_model(model).parameters for model in {judge for judge, _ in job.judges}
-    )  # as published
+    )  # bytes of a weight as it was published
     reference = 4 * of_model(job.reference).parameters if job.reference else 0.0
     if generation is None:
         return Memory(weights=2 * policy.parameters, reward=rewards, reference=reference)
     if generation.engine == "vllm":
         return Memory(engine=generation.share * gpu.memory, reward=rewards, reference=reference)
-    # hf: as many rows at once as fit, so one is enough
+    # engine hf generates as many rows at once as fit, so the memory must hold at least one
     model = cached(policy, generation, generation.bytes_a_weight)
     return Memory(
         weights=generation.bytes_a_weight * policy.parameters,
@@ -125,7 +126,8 @@ def activations(job: Job, training: Training) -> float:
 def _computed_in(policy: Architecture, training: Training, shard: bool) -> float:
     """Return the bytes of the copy of the weights that a pass computes with, beside the kept weights."""
     size = 2 if training.half else 4
-    if shard:  # two layers at a time, embedding and head throughout, and the gradients of one of each
+    # the weights of two layers at a time, of embedding and head throughout, and the gradients of one
+    if shard:
         throughout = policy.head + (0 if policy.tied else policy.embedding)
         return size * (3 * policy.largest_layer + 2 * throughout)
     return size * policy.parameters if training.half and training.bytes_a_weight == 4 else 0.0

@@ -39,7 +39,7 @@ class Architecture:
     head: int  # parameters of the output head, even if it is the embedding
     tied: bool
     largest_layer: int
-    linear: int  # inputs and outputs of all linear layers, for LoRA: rank times this are trained
+    linear: int  # sum of inputs and outputs of all linear layers; LoRA trains rank times this number
     layers: int
     hidden: int  # numbers of a token in the residual stream
     attention: int  # numbers of a token's queries, all heads
@@ -94,7 +94,7 @@ def _known(model: Model, what: str, count: Callable[[Path | None], Any]) -> Any:
     place = _place(model)
     key = f"{_digest(model, place)} {what}"
     known: Fields = {}
-    with suppress(OSError, ValueError):  # it is counted again
+    with suppress(OSError, ValueError):  # the notes cannot be read, so the model is counted again
         known = json.loads(KNOWN.read_text(encoding="utf-8"))
     if key not in known:
         known[key] = count(place)
@@ -127,7 +127,7 @@ def _place(model: Model) -> Path | None:
     assert isinstance(model, GgufModel | WheelModel)
     if isinstance(model, WheelModel) and (kept := CONFIGS / f"{_config_name(model)}.json").exists():
         return kept
-    # imported here, because it needs torch; it fetches and dequantizes the file, as the run would
+    # imported here, because it needs torch; it fetches and dequantizes the file, as the run itself would
     from encore.models import gguf
 
     return gguf.located(model)[0] / "config.json"
@@ -141,7 +141,7 @@ def _config_name(model: WheelModel) -> str:
 def _of_hub(model: HubModel) -> Path:
     """Return the config.json of a model of the Hub, from the Hub's cache or from `configs/`."""
     hub = model.hub
-    # imported here, because a model in a folder, or from scratch, does not need it
+    # imported here, because models in a folder or from scratch do not need it
     from huggingface_hub import try_to_load_from_cache
 
     cached = try_to_load_from_cache(hub, "config.json", revision=model.revision)

@@ -16,10 +16,11 @@ from encore.recipe.machine import GgufModel, HubModel, WheelModel
 from encore.recipe.recipe import Recipe
 
 KEYS = ("recipe", "scale", "seeds", "gpus")
-DEFAULT = "H100"  # the GPU if neither the command line nor the recipe's line on its cost names one
+# the GPU that is assumed if neither the command line nor the recipe's line on its cost names one
+DEFAULT = "H100"
 HOUR = 3600.0
-# operations a second of a job without a GPU, on one thread of a server's processor: of models of a tenth of a
-# million parameters, and of models from REAL parameters on, whose matrices keep the processor busy
+# operations a second of a job without a GPU, on one thread of a server's processor: for models of a tenth of
+# a million parameters, and for models from REAL parameters on, whose matrices keep the processor busy
 CPU, BUSY_CPU = 20e9, 50e9
 REAL = 20e6
 SYNC = 10e9  # bytes a second at which new weights reach an engine
@@ -31,12 +32,12 @@ class Estimate:
 
     job: Job
     memory: Memory = field(default_factory=Memory)
-    generated: float = 0.0  # tokens
-    trained: float = 0.0  # tokens, counted as often as they are learnt from
+    generated: float = 0.0  # number of generated tokens
+    trained: float = 0.0  # number of tokens trained on, counted once for each time
     flops: float = 0.0
     hours: float = 0.0
     rate: float = 0.0  # tokens that a GPU generates in a second; 0 without generation
-    lacks: tuple[str, ...] = ()  # reasons why the job cannot run like this; () if it can
+    lacks: tuple[str, ...] = ()  # reasons why the job cannot run with these settings; () if it can
     warnings: tuple[str, ...] = ()
 
     @property
@@ -102,7 +103,7 @@ class Row:
 
     estimate: Estimate
     nodes: tuple[Node, ...]
-    other: float  # bytes of activations with checkpointing switched the other way
+    other: float  # bytes of activations if checkpointing were switched the other way
 
     @property
     def name(self) -> str:
@@ -115,7 +116,7 @@ class Plan:
     recipe: str
     scale: str
     gpu: GPU
-    gpus: int | None  # from the command line
+    gpus: int | None  # number given on the command line
     assumed: Assumptions
     rows: tuple[Row, ...]
     seeds: int
@@ -153,7 +154,7 @@ class Plan:
             HubModel: 2,
             GgufModel: 4,
             WheelModel: 4,
-        }  # bytes of a weight that is fetched, or dequantized to a cache
+        }  # bytes of a weight that is fetched, or dequantized into a cache
         return sum(float(bytes_each.get(type(model), 0)) * of_model(model).parameters for model in models)
 
     @property

@@ -34,7 +34,7 @@ def of_stage(config: Config, inputs: Mapping[str, Path], seed: int) -> list[heal
     if config["run"] == "pretrain" or ("policy" not in inputs and "model" not in config):
         return []
     stage, _ = typed(config["run"], config)
-    assert isinstance(stage, FromPolicy | LabelStage)  # no other kind has a policy
+    assert isinstance(stage, FromPolicy | LabelStage)  # stages of other kinds have no policy
     source, tokenizer = locate_policy(stage, inputs)
     checks = [ends(source, tokenizer, stage.by_chat)]
     parts = stage.parts if stage.run in VERIFIED else {}

@@ -14,7 +14,7 @@ from encore.recipe.kinds import (
 from encore.recipe.kinds.sft import MixedIn
 from encore.recipe.task import SLICE, DataSet, Task
 
-# numbers of rows of a data set, its subset and split, by its own page
+# numbers of rows of a data set, by subset and split, from the data set's own page
 ROWS = {
     ("Anthropic/hh-rlhf", "", "train"): 160_800,
     ("DigitalLearningGmbH/MATH-lighteval", "default", "train"): 7_500,
@@ -37,7 +37,7 @@ ROWS = {
 }
 DOCUMENTS = 4_096  # documents of a world if nothing sets their number
 KEPT = 0.5  # share of the completions of rejection sampling that are right
-RANKED = {"berkeley-nest/Nectar": 7}  # replies of a row; otherwise two
+RANKED = {"berkeley-nest/Nectar": 7}  # number of replies in a row; other data sets have two
 
 
 def rows(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, tuple[str, ...]]:

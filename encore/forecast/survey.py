@@ -28,7 +28,7 @@ OF_ROWS = (
     "preferences",
     "demonstrations",
 )  # products that are smaller if their stage is cut short
-FULL = 0.9  # share of a memory; above it one long prompt may end the run
+FULL = 0.9  # share of a memory; if more is used, one long prompt may end the run
 
 
 @dataclass
@@ -36,8 +36,8 @@ class Survey:
     """The findings so far, and the products that the later stages continue from."""
 
     graph: Graph
-    arm: Node  # any node of the arm
-    nodes: Sequence[Node]  # of one seed, upstream first
+    arm: Node  # any node of the tried arm
+    nodes: Sequence[Node]  # the nodes of one seed, upstream first
     seeds: Mapping[tuple[str, ...], int]  # (recipe, arm, kind, name) -> how many seeds of the run have it
     folder: Path
     say: Callable[[str], None]
@@ -45,8 +45,10 @@ class Survey:
     findings: list[Finding] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
     made: dict[Node, Path] = field(default_factory=dict)  # the metrics.json that stands for each stage
-    shares: dict[Node, float] = field(default_factory=dict)  # the share of data of a stage that was cut
-    timed: dict[str, float] = field(default_factory=dict)  # hours of evaluations, by what they evaluate
+    # share of its data that a stage that was cut short has
+    shares: dict[Node, float] = field(default_factory=dict)
+    # hours of evaluations, by the shape of the evaluated model
+    timed: dict[str, float] = field(default_factory=dict)
 
     def all(self) -> None:
         """Try every stage and evaluation.
@@ -77,7 +79,7 @@ class Survey:
         except UserError as error:
             self.add(node, "runs", "FAIL", str(error))
         except Exception as error:
-            traceback.print_exc()  # to the log
+            traceback.print_exc()  # written to the log
             self.add(node, "runs", "FAIL", f"{type(error).__name__}: {first_line(error)}")
 
     def add(self, node: Node, check: str, status: str, message: str) -> None:
@@ -198,7 +200,8 @@ class Survey:
         model = str(inputs.pop("model", _hub(self.graph.model_of(node))))
         gpus = self.graph.machine(node).gpus
         key = json.dumps([_shape(model), short.config, self.graph.resources(node).said], sort_keys=True)
-        if key not in self.timed:  # of several checkpoints of one shape the first one says how long it takes
+        # if several checkpoints have the same shape, the first one shows how long it takes
+        if key not in self.timed:
             barely, done = (
                 trial.run_evaluation(cut, model, inputs, gpus, self.place(node, how), self.run)
                 for cut, how in ((trial.barely(config), "barely"), (short.config, "few-items"))

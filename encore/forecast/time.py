@@ -13,10 +13,10 @@ from encore.forecast.job import Generation, Job, Training
 from encore.forecast.memory import ENGINE
 from encore.forecast.model_size import Architecture, of_model
 
-STEP = 4e-3  # seconds of a step of decoding by vLLM beside reading: scheduling and launches
-SEQUENCE = 16e-6  # … and for each sequence in it: sampling and bookkeeping
+STEP = 4e-3  # seconds of a decoding step of vLLM, apart from reading memory: scheduling and launches
+SEQUENCE = 16e-6  # the same for each sequence in a step: sampling and bookkeeping
 HOP = 20e-6  # seconds of an exchange between the GPUs of a node; a layer has two
-FAR = 80e-6  # … between several nodes
+FAR = 80e-6  # the same between several nodes
 EAGER = 1.0e-3  # seconds of a layer in a step of transformers' generate, which launches kernels one by one
 MOST = 1024  # most sequences that an engine runs at once
 POINTS = 256  # points of the integral over a rollout
@@ -137,8 +137,9 @@ def _exchanged(job: Job, policy: Architecture, training: Training, gpu: GPU, ass
     if not job.shard:
         trained = policy.parameters if not training.lora else training.lora * policy.linear
         return training.steps * 2 * training.bytes_a_weight * trained / link
-    parts = max(training.batch / job.gpus / training.rows, 1.0)  # micro-batches of a GPU, a step
-    gathers = 3 + training.scored + (1 if job.reference else 0)  # forward, backward, gradients; scoring
+    parts = max(training.batch / job.gpus / training.rows, 1.0)  # micro-batches of a GPU in a step
+    # passes that gather the weights: forward, backward, gradients; scoring
+    gathers = 3 + training.scored + (1 if job.reference else 0)
     return training.steps * parts * gathers * 2 * policy.parameters / link
 
 
@@ -162,7 +163,7 @@ def _passes(job: Job, policy: Architecture, training: Training, again: bool) -> 
     extra = 1 if again and training.checkpointing else 0
     each = _forward(policy, training.mean / 2)
     total = (1 + backward + extra + training.scored) * each
-    uses = training.scored or 1.0  # the reference and rewards are asked once a rollout
+    uses = training.scored or 1.0  # the reference and rewards run once for each rollout
     if job.reference:
         total += uses * _forward(of_model(job.reference), training.mean / 2)
     if job.critic:

@@ -27,8 +27,8 @@ from encore.runtime.gpus import SPREAD
 Config = dict[str, Any]  # config of a stage or an evaluation, as its job gets it
 STEPS = 2
 DRAWS = ("sample", "rejection_sampling")  # stages whose time depends on the number of their problems
-LEAST_ROWS = 64  # rows of data for a later stage: some are held out, and others have no pair left
-SPARE = 1.5  # data for this multiple of the steps
+LEAST_ROWS = 64  # rows of data for a later stage, because some are held out and others have no pair left
+SPARE = 1.5  # multiple of the steps' data that is made, to be safe
 COMPLETIONS = 256  # most completions that an evaluation draws of a task
 Runner = Callable[[Sequence[str], int, Path], int]  # module and arguments, threads, log -> exit status
 ROOM = "a smaller per_device_train_batch_size (with global_batch the result stays), gradient_checkpointing, "
@@ -39,7 +39,7 @@ ROOM += "lora or resources.shard: fsdp would help"
 class Shortened:
     config: Config
     share: float  # share of the whole work, if it is known beforehand; else 1
-    unknown: tuple[str, ...] = ()  # what the share leaves out, because its size is not known
+    unknown: tuple[str, ...] = ()  # things that the share leaves out because their size is not known
 
 
 def cut_stage(config: Config, rows: int, problems: int, from_cut: bool) -> Shortened:
@@ -127,7 +127,7 @@ def whole_s(loading: float, cut: float, share: float) -> float:
 class Made:
     """The outcome of a job; if the job failed, `failure` says why in one line."""
 
-    out: Path  # metrics.json of a stage, the scores of an evaluation
+    out: Path  # metrics.json of a stage, or the scores of an evaluation
     wall_s: float
     failure: str | None = None
 

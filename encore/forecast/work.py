@@ -26,9 +26,9 @@ from encore.recipe.kinds.stage import Drawing
 from encore.recipe.kinds.training import TrainingStage, TuningStage
 from encore.recipe.machine import Engine
 
-STEPS = 3  # whole solutions in the roll-outs from all steps of a solution: six steps, half from each
+STEPS = 3  # whole solutions in the rollouts from all steps of a solution: six steps, half from each
 POSITIONS = 1024  # max_length of TRL's trainers if a recipe does not set it
-# bytes of the optimizer's state for a trained number, if not Adam's two moments in float32
+# bytes of the optimizer's state for a trained number, unless it is Adam's two moments in float32
 OPTIMIZERS = {"sgd": 0.0, "rmsprop": 4.0, "adafactor": 0.1, "adamw_8bit": 2.0, "adamw_bnb_8bit": 2.0}
 OPTIMIZERS |= {"paged_adamw_8bit": 2.0, "lion_32bit": 4.0}
 Learning = TrainingStage | PolicyGradientStage
@@ -58,9 +58,9 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
     if isinstance(stage, LabelStage):
         return _labels(graph, node, stage, job, assumed)
     assert isinstance(stage, Drawing | LabelStepsStage)
-    if stage.args is None:  # labels of a data set
+    if stage.args is None:  # the labels come from a data set
         return replace(job, gpus=0)
-    if isinstance(stage, LabelStepsStage):  # from every step of every reply
+    if isinstance(stage, LabelStepsStage):  # rollouts start from every step of every reply
         total *= made(graph, node, assumed)[1] * STEPS
     group, cap = stage.args.num_generations, stage.args.max_completion_length
     every = drawn(graph, node, asked_by(stage), stage, total * group, cap, assumed, group)
@@ -134,7 +134,7 @@ def _learning(
         documents = of_documents(graph, node)
         whole = documents.prompt + documents.completion if documents else longest * assumed.document
         mean, computed = min(whole, longest), longest
-    bf16 = args.bf16 is not False if stage.run != "policy_gradient" else True  # None: TRL's own choice
+    bf16 = args.bf16 is not False if stage.run != "policy_gradient" else True  # None means TRL's own choice
     options = getattr(args, "model_init_kwargs", None) or Loading()
     weight = DTYPES.get(str((options.model_extra or {}).get("dtype", "float32")).removeprefix("torch."), 4)
     training = Training(
@@ -144,7 +144,7 @@ def _learning(
         mean=mean,
         longest=longest,
         computed=computed,
-        # TRL's default is true, and a stage's false
+        # TRL's default is true; in stages it is false
         checkpointing="gradient_checkpointing" in args.model_fields_set and args.gradient_checkpointing,
         half=(job.gpus > 0 and (bf16 or args.fp16)) or weight == 2,
         bytes_a_weight=weight,
@@ -277,7 +277,7 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
         asked = [Prompts(task.task, task.form.template)] if task.task else []
         group = round(completions / task.items)
         every.append(drawn(graph, node, asked, evaluation, completions, task.max_gen_toks, assumed, group))
-        if task.judge:  # two replies, in both orders
+        if task.judge:  # each pair of replies is shown in both orders
             shown = every[-1].completions * 2 * (every[-1].prompt + 2 * every[-1].mean)
             judges.append((task.judge.model, shown))
     gpus = graph.machine(node).gpus

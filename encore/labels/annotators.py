@@ -22,7 +22,7 @@ from encore.recipe.kinds.label import Labeller
 from encore.worlds.protocol import Problem
 
 Scores = list[list[float]]  # K scores for each row
-MOST = 1e3  # largest factor of the judge's own bias; above it nothing changes
+MOST = 1e3  # largest factor of the judge's own bias; larger factors change nothing
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,8 @@ def quality(rows: Sequence[Sample], labels: Labels, gold: Scores | None) -> dict
         for i in range(len(texts)):
             for j in range(i + 1, len(texts)):
                 gap, longer = scores[i] - scores[j], tokens[i] - tokens[j]
-                if texts[i] == texts[j] or not abs(gap) > 0:  # equal texts, a tie, or a score that is NaN
+                # the texts are equal, the scores are equal, or a score is NaN
+                if texts[i] == texts[j] or not abs(gap) > 0:
                     continue
                 pairs += 1
                 votes.setdefault("first_preferred", []).append(gap > 0)

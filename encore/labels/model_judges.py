@@ -128,7 +128,8 @@ def preferred(
             logits = model(
                 input_ids=padded["input_ids"],
                 attention_mask=mask,
-                position_ids=(mask.cumsum(1) - 1).clamp(min=0),  # counts the real tokens, as without padding
+                # counts only real tokens, as if there were no padding
+                position_ids=(mask.cumsum(1) - 1).clamp(min=0),
                 logits_to_keep=1,
                 use_cache=False,
             ).logits[:, -1, list(answers)]  # (batch, 2)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from encore.errors import UserError
 
 Floats = NDArray[np.float64]
-HOTTEST = 1e4  # highest temperature, in standard deviations of the perceived gaps; above it nothing changes
+HOTTEST = 1e4  # highest temperature, in standard deviations of the perceived gaps; higher ones change nothing
 
 
 def annotator(utilities: Sequence[float], rng: np.random.Generator, temperature: float) -> list[int]:

@@ -14,7 +14,7 @@ from typing import TypedDict
 
 from encore.errors import UserError
 
-ALL = 256 * 2**20  # bytes
+ALL = 256 * 2**20  # bytes of a file that keeps all completions
 
 
 class Record(TypedDict, total=False):
@@ -34,8 +34,8 @@ class Record(TypedDict, total=False):
     reward: float
     rewards: dict[str, float | None]
     advantage: float
-    kl: float  # nats of the sequence; PPO has it
-    kept: bool  # whether the completion is kept, with dynamic or rejection sampling
+    kl: float  # KL of the sequence, in nats, which PPO logs
+    kept: bool  # whether dynamic or rejection sampling has kept the completion
 
 
 class CompletionsLog:

@@ -52,7 +52,7 @@ class Tokens:
 class Minibatch(Tokens):
     """Completions and everything that their loss is computed from; log-probabilities are in nats."""
 
-    advantages: Tensor  # (B,) of a completion, or (B, T) of each token
+    advantages: Tensor  # (B,), one for each completion, or (B, T), one for each token
     old: Tensor | None = None  # (B, T) log pi_old; None if the rollout is one update, or not yet computed
     ref: Tensor | None = None  # (B, T) log pi_ref; None without KL in the loss, or if not yet computed
     sampled: Tensor | None = None  # (B, T) the sampler's log-probabilities, NaN where it reports none

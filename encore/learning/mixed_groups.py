@@ -45,7 +45,7 @@ def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bo
 class MixedGroups(Rollouts):
     """Rollouts of mixed groups. Their prompts come from their own cursor, not from the dataloader."""
 
-    rounds_drawn = 0  # the cursor: nothing else decides which prompts come next
+    rounds_drawn = 0  # the cursor, which alone decides the next prompts
 
     def __init__(self, *parts: Any, max_rounds: int):
         super().__init__(*parts)
@@ -84,7 +84,7 @@ class MixedGroups(Rollouts):
             row["kept"] = flag
         if not sum(counts):
             raise UserError(self.nothing_to_learn(lines))
-        if mixed_groups < needed:  # only here are there enough other groups: in the last round
+        if mixed_groups < needed:  # only in the last round are there enough other groups
             others = [group for group in range(needed) if not mixed[group]]
             filler = _groups(sampled, others[: needed - mixed_groups], size)
             parts.append(replace(filler, advantages=torch.zeros_like(filler.advantages)))

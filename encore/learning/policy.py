@@ -34,7 +34,7 @@ class LogProbs(NamedTuple):
     """The log-probabilities, entropies and further results of a forward pass."""
 
     logp: Tensor  # (B, T) nats
-    entropy: Tensor | None  # (B, T) of the next token, nats; None unless asked for
+    entropy: Tensor | None  # (B, T) entropy of the next token, in nats; None unless asked for
     balance: Tensor | None = None  # () load-balancing loss of a mixture of experts; None unless asked for
 
 
@@ -119,7 +119,7 @@ class Policy:
         with_balance: bool = False,
     ) -> LogProbs:
         """Return the log-probabilities of completions under `model`, at most `rows` at a time."""
-        if with_balance:  # the balancing loss of experts, which only TRL's own pass adds up
+        if with_balance:  # the balancing loss of experts, which only TRL's own forward pass computes
             return LogProbs(
                 *self.trainer._get_per_token_logps_and_entropies(
                     model,

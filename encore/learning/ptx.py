@@ -29,9 +29,9 @@ class Ptx:
 
     documents: Sequence[dict[str, list[int]]]
     coefficient: float
-    batch_size: int  # documents for a micro-batch and process
+    batch_size: int  # documents in a micro-batch of a process
     seed: int
-    padding: int  # token id that pads
+    padding: int  # id of the padding token
 
     def batch(self, number: int) -> dict[str, torch.Tensor]:
         """Return the documents of micro-batch `number`: `input_ids` and `labels`, (batch, time)."""

@@ -44,7 +44,7 @@ Row = dict[str, Any]
 class Rollout:
     """The responses of an epoch, with their rewards."""
 
-    problems: list[Row]  # a problem for each response
+    problems: list[Row]  # the problem of each response
     texts: list[str]
     responses: list[list[int]]  # token ids, the end-of-sequence token included
     values: dict[str, list[float]]  # reward function -> its value of each response

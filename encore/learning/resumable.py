@@ -24,7 +24,7 @@ from encore.models.sharded import whole
 from encore.runtime import gpus
 from encore.runtime.files import saving
 
-STATE = "resume.pt"  # the file of the first process; a checkpoint is complete once it is there
+STATE = "resume.pt"  # the file of the first process; a checkpoint that has it is complete
 PARTIAL = "saving"  # a checkpoint is written here and then renamed, so that a kill leaves no half checkpoint
 SHARDS = "pytorch_model_fsdp_0"  # accelerate's folder of sharded weights in a checkpoint
 EPOCH_STRIDE = 1_000_003  # difference between the seeds of the data orders of two epochs

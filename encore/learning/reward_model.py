@@ -32,9 +32,9 @@ from encore.models.packing import in_order, padded, within_positions
 from encore.models.reward_model import at_every_token, at_last_token
 from encore.objectives.losses import k_wise, right_or_wrong
 
-# sequences: K lists of token ids; better, worse: for each pair, the numbers of its sequences
+# sequences: K lists of token ids; better, worse: the numbers of each pair's sequences
 Element = dict[str, Any]
-# ids: token ids of prompt and completion; places: labelled positions in ids; labels: a label for each place
+# ids: token ids of prompt and completion; places: labelled positions in ids; labels: the label of each place
 Solution = dict[str, Any]
 Batch = dict[str, torch.Tensor]
 

@@ -50,8 +50,8 @@ class Rollouts:
         self.trainer, self.sampler, self.scorer, self.policy = trainer, sampler, scorer, policy
         self.estimator, self.measures, self.options = estimator, measures, options
         self.kept: list[Minibatch] = []
-        self.sampled = 0  # completions so far, over all processes and rounds
-        self.rounds = 0  # calls that sampled them
+        self.sampled = 0  # number of completions so far, over all processes and rounds
+        self.rounds = 0  # number of calls that sampled them
 
     # -- what an update learns from ----------------------------------------------------------------------
 

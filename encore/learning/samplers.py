@@ -21,7 +21,7 @@ class Sampled:
     prompts: TokenLists  # token ids
     completions: TokenLists  # token ids, the end of sequence included
     logps: Logps = None  # log-probabilities of each completion's tokens; None if the sampler reports none
-    exact: bool = False  # whether `logps` are the policy's but for rounding
+    exact: bool = False  # whether `logps` equal the policy's log-probabilities up to rounding
     own: TokenLists | None = None  # 1 at the policy's tokens, 0 at a tool's; None if all are the policy's
     columns: dict[str, list[Any]] = field(default_factory=dict)  # further columns, for rewards and records
 
@@ -34,7 +34,7 @@ class Sampled:
 class Draw(Protocol):
     """An object that draws a completion of each context."""
 
-    exact: bool  # whether the log-probabilities are the policy's but for rounding
+    exact: bool  # whether the log-probabilities equal the policy's up to rounding
 
     def draw(
         self, contexts: TokenLists, cap: int, also: Sequence[int] = (), alike: int = 1

@@ -16,9 +16,9 @@ from encore.objectives.advantages import total
 from encore.rewards.domains import check_routed, split
 from encore.sampling.turns import CALLS, TURNS
 
-Row = dict[str, Any]  # a prompt's columns, as rewards read them
+Row = dict[str, Any]  # the columns of a prompt that rewards read
 KEPT = ("answer", "difficulty", "domain", *CALLS, TURNS)  # columns that completions.jsonl keeps
-# for each function: its name and domain, its weight, and the rewards of all completions; raises UserError
+# takes each function's name and domain, its weight, and the rewards of all completions; may raise UserError
 Check = Callable[[Any, Sequence[str], Tensor, Tensor], None]
 
 
@@ -29,9 +29,9 @@ class Scores:
     names: list[str]  # names of the reward functions
     weights: Tensor  # (functions,)
     rewards: Tensor  # (completions of all processes, functions), NaN where a function gives no reward
-    own: slice  # which of the completions are this process's
+    own: slice  # the rows of this process's completions
     rows: list[Row]  # this process's prompts
-    texts: list[str]  # texts that the policy wrote to them
+    texts: list[str]  # texts that the policy wrote for these prompts
     ids: list[list[int]]  # the same texts as tokens
     ended: Tensor  # (this process's completions,) of bool: whether the last token ends it
     records: list[Record]  # the lines of completions.jsonl of this process's completions

@@ -16,8 +16,8 @@ from encore.errors import UserError
 from encore.learning.minibatch import Tokens
 from encore.models.packing import IGNORED, piece_rows
 
-MASKS = ("sdpa", "eager")  # kinds of attention that take a mask of each pair of tokens
-PROMPT, PADDING = 0, -1  # the other parts of a row, beside completions, which are numbered from 1
+MASKS = ("sdpa", "eager")  # implementations of attention that take a mask for pairs of tokens
+PROMPT, PADDING = 0, -1  # numbers of a row's other parts; completions are numbered from 1
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Groups:
         A token sees the earlier tokens of the prompt and of its own completion.
         """
         parts = self.parts[rows, :width]
-        same = parts[:, None, :] == parts[:, :, None]  # (rows, of the token, of what it may see)
+        same = parts[:, None, :] == parts[:, :, None]  # (rows, tokens that see, tokens that may be seen)
         causal = torch.ones(width, width, dtype=torch.bool, device=parts.device).tril()
         seen = causal & (same | (parts == PROMPT)[:, None, :])
         return torch.zeros(seen.shape, dtype=dtype, device=parts.device).masked_fill(
@@ -53,7 +53,7 @@ class Groups:
         """Return the tokens of the completions, (rows, width), with IGNORED at all other positions."""
         parts = self.parts[rows, :width]
         begins = torch.ones_like(parts, dtype=torch.bool)
-        begins[:, 1:] = parts[:, 1:] != parts[:, :-1]  # the copy of the prompt's last token
+        begins[:, 1:] = parts[:, 1:] != parts[:, :-1]  # marks the copy of the prompt's last token
         return self.ids[rows, :width].masked_fill((parts <= PROMPT) | begins, IGNORED)
 
 

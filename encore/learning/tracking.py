@@ -50,7 +50,7 @@ def followed(args: Any, step: int) -> Iterator[list[Followed]]:
     begun = [BEGIN[name](args, step) for name in args.report_to if name in BEGIN and gpus.first()]
     yield [Followed(callback) for callback in begun]
     if "wandb" in args.report_to and gpus.first():
-        # imported here: it is an extra
+        # imported here, because it is an optional package
         import wandb
 
         wandb.finish()
@@ -80,7 +80,7 @@ def reporting(args: Any, model: Any, total: int) -> Iterator[Callable[[Mapping[s
 
 def _tensorboard(args: Any, step: int) -> TrainerCallback:
     """Return the callback that writes events; the events of a killed process after `step` are hidden."""
-    # imported here: tensorboard is an extra
+    # imported here, because tensorboard is an optional package
     from torch.utils.tensorboard import SummaryWriter
 
     folder = FOLDER / args.project / args.run_name
@@ -100,7 +100,7 @@ def wandb_number(folder: Path) -> Path:
 
 def _wandb(args: Any, step: int) -> TrainerCallback:
     """Return the callback of wandb's run, whose number is kept with the training state."""
-    # imported here: it is an extra
+    # imported here, because it is an optional package
     import wandb
 
     number = wandb_number(Path(args.output_dir))

@@ -19,7 +19,8 @@ from encore.models.reward_model import parts, read_out
 from encore.models.sharded import own_part
 from encore.recipe.kinds.stage import Lora
 
-AWAY = 7_919  # added to the seed, or a policy from scratch and its critic would start with equal weights
+# added to the seed; otherwise a policy from scratch and its critic would start with equal weights
+AWAY = 7_919
 
 
 class Critic(nn.Module):
@@ -110,7 +111,7 @@ def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, 
     at_tokens, pieces = [], longest_first(lengths, rows)
     for piece in pieces:
         width = max(2, int(lengths[piece[0]]))
-        values = critic(ids[piece, : width - 1])  # nothing follows the last token
+        values = critic(ids[piece, : width - 1])  # no value is needed after the last token
         start = starts[piece, None]
         column = (start + steps - 1).clamp(min=0, max=width - 2)
         at_tokens.append(values.gather(1, column) * (start + steps < lengths[piece, None]))

@@ -36,15 +36,16 @@ VERSION = 1  # version of the folders that this module makes; raise it after a c
 SEPARATORS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
 # `tokenizer.ggml.pre` of a file -> the pattern of the pieces that merges do not cross, and whether a piece
-# that is a token stays whole; "" is the pattern of GPT-2
+# that is itself a token stays whole; "" uses the pattern of GPT-2
 PIECES = {
     "gpt-2": "",
-    "smollm": "",  # after a split before and after each digit
+    "smollm": "",  # used after a split before and after each digit
     "qwen2": rf"{WORDS}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SEPARATORS}",
     "llama-bpe": rf"{WORDS}|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SEPARATORS}",
 }
 SPECIAL = 3  # type of the tokens that are not text, such as the end of a turn
-BROKEN = (OSError, ValueError, LookupError, ArithmeticError, RuntimeError)  # of a damaged file
+# errors that a damaged file may raise
+BROKEN = (OSError, ValueError, LookupError, ArithmeticError, RuntimeError)
 
 
 def located(model: GgufModel | WheelModel) -> tuple[Path, str]:
@@ -69,7 +70,7 @@ def _made(model: GgufModel | WheelModel, content: str) -> Path:
     place = CACHE / f"{file.stem}-{content[:16]}-{VERSION}-{version('transformers')}"
     if not place.is_dir():
         with lock.only_one(place.with_name(f"{place.name}.lock"), lambda process: None):
-            if not place.is_dir():  # another process may have made it meanwhile
+            if not place.is_dir():  # another process may have made the folder meanwhile
                 _make(model, place)
     return place
 

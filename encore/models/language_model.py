@@ -30,7 +30,7 @@ from encore.recipe.shape import Shape
 from encore.runtime import gpus, hub_errors, sentinel
 from encore.runtime.files import saving
 
-FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja"]  # no pickles, no code
+FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja"]  # files without pickles and without code
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def locate(model: Elsewhere | Path | None, step: int | None = None) -> Source:
     if isinstance(model, HubModel):
         return Source(model.hub, model.revision, f"hub:{model.hub}@{model.revision}")
     if isinstance(model, GgufModel | WheelModel):
-        from encore.models import gguf  # imported here: it takes half a second
+        from encore.models import gguf  # imported here, because it takes half a second
 
         place, digest = gguf.located(model)
         return Source(str(place), None, f"gguf:{digest}")
@@ -187,11 +187,12 @@ def _write(
     """Write `weights`, or the model's own weights if None, with all other files that `save` writes."""
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    model.config.use_cache = True  # trainers turn it off; without it generation is quadratic
+    # trainers turn the cache off; without it the time of generation is quadratic
+    model.config.use_cache = True
     model.generation_config = generation
     with saving("the model", folder.parent):
         model.save_pretrained(partial, state_dict=_cast(weights, dtype))
-        if dtype:  # transformers notes the type of a sharded model's parts, which stay as they are
+        if dtype:  # transformers writes down the type of a sharded model's parts, which keep their type
             model.config.dtype = dtype
             model.config.save_pretrained(partial)
         tokenizer.save_pretrained(partial)

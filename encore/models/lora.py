@@ -24,7 +24,7 @@ from encore.models.sharded import Weights, is_sharded, whole_weights
 from encore.recipe.kinds.stage import Lora
 
 ALL = "all-linear"  # peft's name for every linear layer but the head
-ABOVE = "base_model.model."  # the prefix that peft puts before the name of a weight
+ABOVE = "base_model.model."  # the prefix that peft adds to the name of a weight
 
 
 def adapters(key: Lora | None, model: Any, seed: int, head: str | None = None) -> LoraConfig | None:
@@ -118,7 +118,7 @@ def _merged_weights(model: Any) -> tuple[Any, Weights] | None:
             if isinstance(layer, AdaptedLinear):
                 (adapter,) = layer.active_adapters
                 a, b = (held[f"{ABOVE}{name}.lora_{side}.{adapter}.weight"] for side in "AB")
-                # as in peft's get_delta_weight, which reads only what this process holds
+                # the computation of peft's get_delta_weight, which reads only what this process holds
                 change = transpose(b @ a, layer.fan_in_fan_out) * layer.scaling[adapter]
                 weight = weights[f"{name}.weight"]
                 weights[f"{name}.weight"] = (weight + change).to(weight.dtype)

@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoTokenizer
 from encore.errors import UserError
 from encore.runtime import hub_errors
 
-ASKS = "trust_remote_code"  # occurs in transformers' message about a folder whose code it would have to run
+ASKS = "trust_remote_code"  # part of transformers' message about a folder whose code it would have to run
 
 
 def model(kind: Any, folder: str | Path, failing: str, **options: Any) -> Any:

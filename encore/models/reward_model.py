@@ -252,7 +252,8 @@ def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> An
     drawn = torch.randn(head.weight.shape, generator=torch.Generator().manual_seed(seed))
     with torch.no_grad():
         head.weight.copy_(drawn / (head.in_features + 1) ** 0.5)
-    model.config.pad_token_id = tokenizer.pad_token_id  # for users who score with transformers' own class
+    # written for users who score with transformers' own class
+    model.config.pad_token_id = tokenizer.pad_token_id
     return as_stored(model)
 
 

@@ -42,7 +42,7 @@ class Batch:
 
     logp: Tensor  # (B, T) log pi(o_t), with a gradient
     old: Tensor  # (B, T) log pi_old(o_t) of the policy that sampled
-    advantage: Tensor  # (B, 1) of a completion, or (B, T) of each token
+    advantage: Tensor  # (B, 1), one for each completion, or (B, T), one for each token
     mask: Tensor  # (B, T) 1 at the tokens in the loss
     cap: int  # tokens that a completion may have
     step_tokens: Tensor  # () tokens in the loss of the optimizer step, divided by the number of processes
@@ -50,8 +50,9 @@ class Batch:
     ref: Tensor | None = None  # (B, T) log pi_ref(o_t); None if beta is 0
     sampled: Tensor | None = None  # (B, T) the sampler's log-probabilities, NaN where it reports none
     correction: Tensor | None = None  # (B, T) or (B, 1) pi_old / pi_sampler, clipped; None without correction
-    uncertain: Tensor | None = None  # (B, T) 1 at the tokens of most entropy, which alone learn (2506.01939)
-    entropy: Tensor | None = None  # (B, T) of the next token, with a gradient; None without a bonus
+    # (B, T) 1 at the tokens with the highest entropy; only these learn (2506.01939)
+    uncertain: Tensor | None = None
+    entropy: Tensor | None = None  # (B, T) entropy of the next token, with a gradient; None without a bonus
     entropy_coef: float = 0.0  # weight of the entropy bonus
 
 

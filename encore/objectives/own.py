@@ -48,7 +48,7 @@ def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
     def nats() -> Tensor:
         return -torch.rand(ROWS, TIME, generator=generator) * 4
 
-    lengths = torch.arange(1, ROWS + 1)  # of the completions; the longest is shorter than TIME
+    lengths = torch.arange(1, ROWS + 1)  # lengths of the completions; the longest is shorter than TIME
     mask = (torch.arange(TIME) < lengths[:, None]).long()
     options: Any = args
     batch = Batch(

@@ -46,7 +46,8 @@ RESERVED = {
         log_completions log_unique_prompts log_multimodal num_completions_to_print""",
     "no extra of Encore installs Liger": "use_liger_kernel liger_kernel_config",
 }
-# Likewise keys of model_init_kwargs. What transformers does not read itself is of the model's configuration.
+# The same for keys of model_init_kwargs. Keys that transformers does not read itself go to the model's
+# configuration.
 RESERVED_OF_MODELS = {
     "set by the stage itself": """
         config generation_config state_dict adapter_kwargs adapter_name key_mapping output_loading_info
@@ -155,7 +156,7 @@ class Loading(Model):
 
     model_config = ConfigDict(extra="allow")
     takes_null = True
-    # other names are of kernels on the Hub, whose code they run
+    # other names are kernels on the Hub, whose code would run
     attn_implementation: (
         Literal["eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention"] | None
     ) = None
@@ -179,8 +180,8 @@ class TrainingArgs(TrainerArgs):
     learning_rate: Rate = 5e-5
     lr_scheduler_type: Scheduler = "linear"
     lr_scheduler_kwargs: dict[str, Any] | None = None
-    warmup_steps: NotNegative = 0.0  # below 1 a share of all
-    max_steps: Positive = -1  # -1: num_train_epochs says how many
+    warmup_steps: NotNegative = 0.0  # steps, or a share of all steps if below 1
+    max_steps: Positive = -1  # -1 means that num_train_epochs decides
     num_train_epochs: Annotated[float, Field(gt=0, le=1_000_000)] = 3.0
     per_device_train_batch_size: Batch = 8
     per_device_eval_batch_size: Batch = 8
@@ -189,14 +190,14 @@ class TrainingArgs(TrainerArgs):
     adam_beta2: float = 0.999
     adam_epsilon: float = 1e-8
     weight_decay: Annotated[float, Field(ge=0, le=100)] = 0.0
-    max_grad_norm: NotNegative = 1.0  # 0: gradients are not clipped
+    max_grad_norm: NotNegative = 1.0  # 0 means that gradients are not clipped
     bf16: bool = False
     fp16: bool = False
     gradient_checkpointing: bool = False
     gradient_checkpointing_kwargs: dict[str, Any] | None = None
     torch_empty_cache_steps: Positive | None = None
-    dataloader_num_workers: Annotated[int, Field(ge=0, le=1024)] = 0  # processes
-    logging_steps: AboveZero = 500  # of steps: below 1 a share of all
+    dataloader_num_workers: Annotated[int, Field(ge=0, le=1024)] = 0  # number of loading processes
+    logging_steps: AboveZero = 500  # steps between two log lines, or a share of all steps if below 1
     eval_strategy: Interval = "no"
     eval_steps: AboveZero | None = None
     eval_on_start: bool = False
@@ -259,7 +260,7 @@ class RewardArgs(TrlArgs):
 class DrawingArgs(Args):
     """The arguments of a stage that draws completions."""
 
-    num_generations: Batch  # completions of a problem
+    num_generations: Batch  # number of completions of each problem
     temperature: Temperature
     top_p: TopP
     max_completion_length: Positive
@@ -268,4 +269,5 @@ class DrawingArgs(Args):
 class RejectionSamplingArgs(DrawingArgs):
     """The `args` of a stage `rejection_sampling`."""
 
-    max_per_problem: Positive | None = None  # completions of a problem to keep, the first ones; None: all
+    # how many completions of a problem to keep, the first ones; None: all
+    max_per_problem: Positive | None = None

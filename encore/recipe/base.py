@@ -25,8 +25,8 @@ from encore.errors import UserError, nearest
 from encore.recipe.mistakes import NOTHING, OF_TYPE, WORDS, words
 
 T = TypeVar("T")
-Mistake = tuple[str, str]  # the key, "" for the part itself, and what is wrong with it
-LONGEST_HINT = 400  # characters: the arguments of a trainer have 150 names, too many for a hint
+Mistake = tuple[str, str]  # the key ("" for the part itself), and its mistake in words
+LONGEST_HINT = 400  # characters of a hint; the arguments of a trainer have 150 names, which are too many
 
 
 class Machine:
@@ -128,20 +128,20 @@ def matching(pattern: str, description: str) -> Callable[[str], str]:
     return matched
 
 
-NAME = r"[a-z0-9](?:[a-z0-9-]|\.[0-9])*"  # a dot stands in numbers alone: report.html would be a page's file
+# a dot is allowed in numbers alone, because report.html would be a page's file
+NAME = r"[a-z0-9](?:[a-z0-9-]|\.[0-9])*"
 IDENTIFIER = r"[a-z][a-z0-9_]*"
 A_NAME = 'a name of lower-case letters, digits, "-" and, before a digit, "."'
 AN_IDENTIFIER = 'a name of lower-case letters, digits and "_"'
 
-Items = Annotated[tuple[T, ...], Field(strict=False)]  # a list of the YAML
+Items = Annotated[tuple[T, ...], Field(strict=False)]  # a list in the YAML
 Some = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
 AboveZero = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 PartOfAll = Annotated[float, Field(gt=0, lt=1)]
-# NumPy takes seeds below 2^32, and a stage adds strides to its own: ten thousand for each member of an
-# ensemble
+# NumPy takes seeds below 2^32, and a stage adds to its seed: ten thousand for each member of an ensemble
 Seed = Annotated[int, Field(ge=0, le=1_000_000)]
 Identifier = Annotated[str, AfterValidator(matching(IDENTIFIER, AN_IDENTIFIER))]
 Name = Annotated[str, AfterValidator(matching(NAME, A_NAME))]

@@ -21,7 +21,7 @@ def check_boundaries(caps: Caps, micro: int, window: int) -> None:
 
     Both lengths may also be given in another common unit.
     """
-    every = math.lcm(micro, window) // window  # optimizer steps
+    every = math.lcm(micro, window) // window  # number of optimizer steps
     for step in caps:
         if step % every:
             near = max(every, round(step / every) * every)

@@ -30,7 +30,7 @@ FRONTIER = "frontier"  # used instead of an arm's name, so no arm may have the n
 FORMS = "GATE >= NUMBER, GATE <= NUMBER or GATE within P%"
 RELATIONS = (">=", "<=", "within")
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-OURS = "ours"  # instead of a paper: no paper makes the claim
+OURS = "ours"  # used instead of a paper if no paper makes the claim
 PAPER = OURS + r"|[0-9]{4}\.[0-9]{4,5}|https://\S+"
 
 Paper = Annotated[
@@ -52,7 +52,7 @@ class Comparison(Model):
     metric: str
     of: str
     against: str | None = None
-    against_metric: str | None = None  # the metric of `against` where it is another one
+    against_metric: str | None = None  # the metric of `against`, if it differs from `metric`
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -176,7 +176,7 @@ def with_ids(parts: dict[str, N]) -> dict[str, N]:
 class Scaled(Model):
     """A part of a recipe that may belong to some of the scales only."""
 
-    scales: Some[str] | None = None  # default: the scales of its file
+    scales: Some[str] | None = None  # scales at which the claim is judged; default: the scales of its file
 
     def is_at(self, scale: str) -> bool:
         """Return whether the part belongs to the scale."""
@@ -187,25 +187,29 @@ class Claim(Named, Scaled):
     """A sentence of a paper, and the comparison by which it is judged."""
 
     says: Line
-    # What the paper reports, with its scale: "AIME 2024: 15.6% to 71.0%". It is shown beside what is asked.
+    # The number that the paper reports, with its scale: "AIME 2024: 15.6% to 71.0%". It is shown beside the
+    # claim.
     published: Line | None = None
     source: Line
-    # Whose claim it is: an arXiv number, an address, or `ours` where no paper makes it. Claims of the paper
-    # at the recipe's `url`, of other papers and of ours are counted apart.
+    # The author of the claim: an arXiv number, an address, or `ours` if no paper makes it. Claims of the
+    # paper at the recipe's `url`, of other papers and of ours are counted separately.
     paper: Paper
-    second_hand: bool = False  # the source was read in another text than the paper's own
-    # `sanity`: no sane code could fail it, so it is a check of the code, and is counted apart.
+    second_hand: bool = False  # whether the source was read in another text than the paper itself
+    # `sanity` means that no sane code could fail the claim, so that it is a check of the code and counted
+    # separately.
     kind: Literal["finding", "sanity"] = "finding"
     test: Test
-    primary: bool = False  # one of at most three, at a scale, that decide what is said of the paper
-    # What became of each attempt before, as in "2026-11-22: open, 8 seeds": an attempt whose outcome was seen
-    # and was not in favour of the claim, after which its world, dials or question were changed. Each attempt
-    # has a fifth of the alpha of the attempt before it.
+    # whether it is one of at most three claims, at a scale, that decide the result for the paper
+    primary: bool = False
+    # The outcome of each earlier attempt, such as "2026-11-22: open, 8 seeds". It is an attempt whose outcome
+    # was seen and was not in favour of the claim, after which its world, dials or question were changed. Each
+    # attempt has a fifth of the alpha of the attempt before it.
     again: Some[Line] = ()
-    # What must be so for the claim's mechanism to be at work, else it is not tested: a text or a list of
-    # `GATE >= NUMBER`, `GATE <= NUMBER`, `GATE within P%` (of the gate's target). Set before any judged run.
+    # The conditions under which the claim's mechanism is at work; otherwise the claim is not tested. A text
+    # or a list of `GATE >= NUMBER`, `GATE <= NUMBER`, `GATE within P%` (of the gate's target). Set before any
+    # judged run.
     needs: Needs = ()
-    # What in our world may cause that the claim comes out reversed: a record with such a verdict needs it.
+    # The possible cause in our world if the claim comes out reversed; a record with such a verdict needs it.
     world: Line | None = None
 
     @property
@@ -224,7 +228,7 @@ class Claim(Named, Scaled):
 class Gate(Comparison, Named):
     """A quantity that claims need, measured on the base arm of a comparison."""
 
-    target: float | None = None  # of `within`
+    target: float | None = None  # target value for a need with `within`
     about: Line | None = None
 
     def met(self, need: Need, value: float) -> bool:
@@ -243,10 +247,10 @@ class Dial(Model):
     """A choice that was made by looking at results, with the seeds looked at, none of which is judged."""
 
     what: Line
-    seeds: Some[Seed]  # from 1000 on, three or more
-    # trials of each method: equally many
+    seeds: Some[Seed]  # seeds on which the value was chosen: three or more, from 1000 on
+    # method -> number of trials, the same for all methods
     trials: Annotated[dict[str, Positive], Field(min_length=1)] | None = None
-    sweep: str | None = None  # the recipe that made the trials, which are then of arms
+    sweep: str | None = None  # the recipe that made the trials; methods are then its arms
     outcome: Line
 
     def unequal(self) -> Iterator[Mistake]:
@@ -268,7 +272,7 @@ class Published(Scaled):
     value: float
     unit: str = ""
     source: Line
-    metric: str | None = None  # with `of` and `against`: win_rate or length_controlled
+    metric: str | None = None  # win_rate or length_controlled, if there are `of` and `against`
     at: str | None = None
     of: str | None = None
     against: str | None = None

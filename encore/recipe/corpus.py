@@ -35,7 +35,7 @@ class CorpusPart(Model):
 class Corpus(Model):
     """The number of documents, and the share of each kind of document."""
 
-    documents: Positive | None = None  # of all tasks together
+    documents: Positive | None = None  # number of documents of all tasks together
     mixture: Mixture | None = None
     also: Some[CorpusPart] | None = None
 
@@ -54,8 +54,8 @@ class DemonstrationSource(Formed):
     """Demonstrations that come from a world or a data set, not from another stage."""
 
     task: DemonstrationTask | None = None
-    corpus: Corpus | None = None  # of a world
-    problems: Positive | None = None  # of a data set: how many rows, the first ones
+    corpus: Corpus | None = None  # documents of a world
+    problems: Positive | None = None  # how many rows of a data set, the first ones
 
     def source_mistakes(self, share: float | None = None) -> Iterator[Mistake]:
         """Yield the keys that the source lacks, and the keys that belong to the other kind of source.

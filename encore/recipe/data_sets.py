@@ -29,7 +29,7 @@ def pinned(config: Any) -> Any:
         pinned_keys["code"] = code
     is_file = (
         isinstance(pinned_keys.get("file"), str) and "wheel" not in pinned_keys
-    )  # otherwise the file is in a package
+    )  # other files are in a package
     path = Path(pinned_keys["file"]) if is_file else None
     if path is None or not path.is_file():
         return pinned_keys

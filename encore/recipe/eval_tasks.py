@@ -32,7 +32,7 @@ class Judge(Model):
     """The language model that says whether a reply or the data set's own reply is better."""
 
     model: Source
-    question: str  # with {prompt}, {first} and {second}; each pair is shown in both orders
+    question: str  # a text with {prompt}, {first} and {second}; the judge sees each pair in both orders
 
     def mistakes(self) -> Iterator[Mistake]:
         """Yield a mistake unless the question has exactly one place for each text to compare."""
@@ -73,31 +73,33 @@ class EvalTask(Formed):
     """
 
     task: AskedTask | None = None
-    # In place of task: the name of one of lm-eval's, with its own prompts and scoring. One that generates has
-    # the keys of sampling below, one that scores likelihoods has none of them: evals/benchmarks.py.
+    # The name of a task of lm-eval, with its own prompts and scoring, instead of task. If the task generates,
+    # it has the keys of sampling below; if it scores likelihoods, it has none of them: evals/benchmarks.py.
     lm_eval: str | None = None
     filter: str | None = (
-        None  # of lm_eval: which of its filters reads the answer; needed where it has several
+        None  # the filter of an lm_eval task that reads the answer; needed if the task has several
     )
-    metric: str | None = None  # of lm_eval: which of its metrics is `score`; needed where it has several
-    # of lm_eval: worked examples before a question, by chat each a turn; default: the task's
+    # the metric of an lm_eval task that becomes `score`; needed if the task has several
+    metric: str | None = None
+    # worked examples before a question of an lm_eval task, by chat a turn each; default: the task's own
+    # number
     fewshot: Annotated[int, Field(ge=0, le=1000)] | None = None
-    # A published protocol by its name (encore/recipe/protocols.yaml): what the task does not say itself is as
-    # there.
+    # A published protocol by its name (encore/recipe/protocols.yaml), which sets the keys that the task
+    # leaves out.
     protocol: str | None = None
-    # Further candidates, by name: a base model is asked by the task's own and by each, and measured by its
-    # best one.
+    # Further templates, by name: a base model is asked with the task's own template and with each of these,
+    # and measured with its best one.
     templates: Annotated[dict[Name, str], Field(min_length=1)] = {}
-    checkpoints: Some[str] | None = None  # default: all
-    tool: Tool | None = None  # as in stage grpo
+    checkpoints: Some[str] | None = None  # checkpoints that are asked the task; default: all
+    tool: Tool | None = None  # a tool that the policy may call, as in stage grpo
     items: Positive | None = None  # number of items, the first ones; None: all of a task of lm-eval
-    samples: Positive | None = None  # of each item
+    samples: Positive | None = None  # number of completions of each item
     temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     max_gen_toks: Positive | None = None
-    k: Some[Positive] = ()  # of pass@k, maj@k and best of k
-    score: Some[Score] = ()  # beside the verifier: evals/scores.py
-    judge: Judge | None = None  # of score judge
+    k: Some[Positive] = ()  # the k of pass@k, maj@k and best of k
+    score: Some[Score] = ()  # scores besides the verifier's: evals/scores.py
+    judge: Judge | None = None  # the language model of score judge
 
     _task_name: str = PrivateAttr("")
 

@@ -30,7 +30,7 @@ class Evaluation(Engine):
     """The evaluation of one checkpoint, in the form that its job gets."""
 
     seed: int | None = None
-    # the names of those of `sensitivity` are no names of a recipe
+    # tasks of `sensitivity` have names that a recipe cannot use
     tasks: Annotated[dict[str, EvalTask], AfterValidator(_with_names)] = {}
 
     def mistakes(self) -> Iterator[Mistake]:
@@ -63,12 +63,12 @@ class Models(Model):
 class Evals(Engine):
     """The checkpoints and tasks of an arm, and the way they are evaluated."""
 
-    # each defaults to that of the stage evaluated, of several nodes to what one has
+    # The machine. By default it is that of the evaluated stage; if the stage has several nodes, one of them.
     resources: OneMachine = OneMachine()
-    checkpoints: dict[Identifier, str] = {}  # name -> a stage, or a model that it needs: `grpo.policy`
+    checkpoints: dict[Identifier, str] = {}  # name -> a stage, or a model that a stage needs: `grpo.policy`
     models: Models = Models()
-    # A table of the report: one task by every combination of these, by the first arm and seed, before and
-    # after training.
+    # A table of the report: one task with every combination of these choices, by the first arm and seed,
+    # before and after training.
     sensitivity: Sensitivity | None = None
     tasks: Tasks = {}
 
@@ -101,7 +101,7 @@ class Evals(Engine):
         keys = {key: getattr(self, key) for key in Engine.model_fields if key in self.model_fields_set}
         if backend := parts(name)[1]:
             if backend != self.backend:
-                keys.pop("backend_args", None)  # they are of the recipe's own
+                keys.pop("backend_args", None)  # they belong to the recipe's own engine
             return Evaluation(**keys | {"backend": backend, "tasks": self._by_protocol()})
         left_out = OF_GRAPH if of_base else (*OF_GRAPH, "templates")
         tasks = {

@@ -22,8 +22,8 @@ from encore.recipe.strict_yaml import Content
 SCHEMA = 2
 OLD = "write found for expected, and claims by their ids (docs/own.md)"
 MAIN = "recipe.yaml"
-REGISTERED = "registered.yaml"  # beside MAIN: registration.py
-COLLECTIONS = ("bases", "dials")  # folders of recipes/ that hold recipes of one file each
+REGISTERED = "registered.yaml"  # the file of a registration, beside MAIN: registration.py
+COLLECTIONS = ("bases", "dials")  # folders of recipes/ in which each recipe is one file
 PRESETS = "presets"  # the folder of presets, which recipes share: presets.py
 SECTIONS = ("claims", "arms", "published", "deviations")  # sections to which a scale's file may add
 

@@ -18,7 +18,7 @@ class Chat(Model):
 
     system: Said | None = None
     user: str | None = None  # a text with {question}; default: the question alone
-    prefill: Said | None = None  # how every reply begins, such as "<think>\n"
+    prefill: Said | None = None  # beginning of every reply, such as "<think>\n"
 
 
 def _true_or_mapping(value: Any) -> Any:
@@ -41,14 +41,14 @@ class Form:
     """The form of prompts: a template, or the chat template of the policy's tokenizer."""
 
     template: str = "{question}"
-    chat: Chat | None = None  # in place of template
+    chat: Chat | None = None  # the chat template, instead of template
 
 
 class Formed(Model):
     """A part of a recipe that sets the form of its questions."""
 
     template: str | None = None  # a text with {question}
-    chat: TrueOrChat | None = None  # in place of template
+    chat: TrueOrChat | None = None  # the chat template, instead of template
 
     @property
     def form(self) -> Form:

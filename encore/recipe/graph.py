@@ -21,7 +21,7 @@ from encore.recipe.recipe import Recipe
 from encore.recipe.shared import Shared
 from encore.recipe.task import WorldTask
 
-# keys of a stage that are not part of a config: the graph, the seed, the machine
+# keys of a stage that its config leaves out: they concern the graph, the seed or the machine
 NOT_CONFIG = ("needs", "seed", "resources", "vllm_gpus")
 
 
@@ -34,7 +34,7 @@ class Node:
     scale: str
     arm: str
     seed: int
-    name: str  # a stage, a checkpoint, or a model within a stage (Recipe.within)
+    name: str  # a stage, a checkpoint, or a model kept while a stage trains (Recipe.within)
     kind: str  # "stage" | "eval"
 
     @property
@@ -145,7 +145,7 @@ class Graph:
             if step := self.measured(node)[1]:
                 identity["step"] = step
             if node.kind == "eval" and self.drawn_tasks(node):
-                identity["problems"] = "of the seed"  # they used to be the same for all seeds
+                identity["problems"] = "of the seed"  # in earlier versions they were the same for all seeds
             self._lineages[node] = sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         return self._lineages[node]
 
@@ -179,7 +179,7 @@ class Graph:
         """Return the model that a node takes from outside the recipe's stages, or None."""
         stage, role = (node, None) if node.kind == "stage" else self._checkpoint(node)
         if node.kind == "eval" and role is None:
-            return None  # the stage's own product
+            return None  # the stage's own product is not one of its inputs
         model = getattr(self.stage(stage), "model", None)
         return model if isinstance(model, Elsewhere) else None
 

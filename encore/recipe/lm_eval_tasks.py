@@ -16,7 +16,7 @@ from encore.recipe.strict_yaml import Content
 
 OWN = Path(__file__).parents[2] / "evals/tasks"  # tasks of this repository and of a user
 NAMED = re.compile(r"""^["']?(task|group)["']?:[ \t]*["']?([^\s"'#\[]+)""", re.MULTILINE)
-TOKENS = 256  # lm-eval's limit of a completion where a task's file has none
+TOKENS = 256  # largest completion that lm-eval allows if a task's file sets no limit
 
 
 class Settings(NamedTuple):
@@ -26,7 +26,7 @@ class Settings(NamedTuple):
     fewshot: int  # worked examples before a question
     filters: list[str]
     metrics: list[str]
-    tokens: int  # the most that a completion has
+    tokens: int  # largest number of tokens of a completion
 
 
 @cache
@@ -36,7 +36,7 @@ def find(name: str, own_folder: Path = OWN) -> Path:
     Raises UserError, with a message that begins with `lm_eval`, for an unknown name and for the name of a
     group of tasks.
     """
-    tasks: dict[str, str] = {}  # in lower case -> as it is
+    tasks: dict[str, str] = {}  # name in lower case -> name
     groups = set()
     for path in chain(sorted(own_folder.rglob("*.yaml")), _of_lm_eval(name)):
         for kind, name_in_file in NAMED.findall(path.read_text(encoding="utf-8")):

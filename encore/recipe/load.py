@@ -21,11 +21,11 @@ from encore.recipe.presets import Presets
 from encore.recipe.recipe import Recipe
 from encore.recipe.strict_yaml import Content
 
-# no recipe can have the name of a rule in the Snakefile or of a folder in results/
+# names of rules in the Snakefile or of folders in results/, which no recipe can have
 TARGETS = ("all", "everything", "benchmarks", "faults", "gallery", "clean_checkpoints", "preflight", "plan")
-INNER = ("train", "evaluate", "look", "report")  # rules of one job each
+INNER = ("train", "evaluate", "look", "report")  # rules that make one job each
 RESERVED = (*TARGETS, *INNER, "published")
-# sections that name what evals have
+# sections that name parts of evals
 REFERRING = ("claims", "gates", "frontiers", "coverage", "stage_ladder", "published")
 
 
@@ -142,12 +142,12 @@ def load_sound(
 def _with_more(recipes: Mapping[str, Recipe], path: Path, shared: Presets, error: UserError) -> UserError:
     """Return the mistakes of a recipe, and those that appear when its layers are merged."""
     if any(re.search("expected a name of|seeds: expected at most", line) for line in error.lines):
-        return error  # a line cannot show such a name, and there are too many such seeds to go through
+        return error  # a line cannot show such a name, and there are too many seeds to try them all
     told = {_part(line) for line in error.lines}
     try:
         files = read_files(path, shared)
     except UserError:
-        return error  # the mistake is that a file cannot be read
+        return error  # the mistake is that a file cannot be read, so there are no layers to merge
     try:
         recipe = _recipe(files)
         with files.told():
@@ -157,7 +157,7 @@ def _with_more(recipes: Mapping[str, Recipe], path: Path, shared: Presets, error
             told |= {"evals", *REFERRING}
         more = [line for line in further.lines if _part(line) not in told]
         return UserError("\n".join([*error.lines, *more]))
-    except Exception:  # it fails over what has been reported
+    except Exception:  # the check fails because of mistakes that are reported already
         return error
     return error
 
@@ -178,7 +178,7 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
     if not any(line.startswith("evals") for line in mistakes.lines):  # everything below names evaluations
         with mistakes.gather_further():
             claims.check_claims(recipe)
-    if not mistakes.lines:  # it follows what each step is built on
+    if not mistakes.lines:  # this check follows the stages that each step is built on
         with mistakes.gather():
             stage_ladder.check_stage_ladder(graph, recipe)
     with mistakes.gather():
@@ -201,7 +201,7 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
         with further.gather():
             graph.stage(node).check_rules(path, where, whole=True)
         if further.lines:
-            continue  # the checks below read what the checks above have found to be there
+            continue  # the checks below read parts that the checks above have found to exist
         with further.gather(), under(path, where):
             check_inputs(graph, node)
             check_marks(node.name, graph.stage(node), evals)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LOOKS = (8, 16, 32)  # numbers of seeds, counted from the recipe's first
-AUTO = "auto"  # instead of a number of seeds: from look to look
+AUTO = "auto"  # used instead of a number of seeds, if looks decide the number
 FOLDER = "looks"  # folder beside the arms' folders, so no arm may have the name
 LOOK = f"results/{{recipe}}/{{scale}}/{FOLDER}/{{look}}.json"
 

@@ -5,8 +5,8 @@ The module imports no torch: recipe checks and the analysis use it too.
 
 from encore.errors import UserError
 
-TOKEN_MEAN = ("dapo", "cispo")  # they divide by the tokens of an optimizer step
-CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # their clip cuts gradients
+TOKEN_MEAN = ("dapo", "cispo")  # loss types that divide by the tokens of an optimizer step
+CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # loss types whose clip cuts gradients
 DPO_LOSSES = (
     *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard"),
     *("aot", "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm"),

@@ -13,12 +13,12 @@ from pydantic_core import ErrorDetails
 
 from encore.errors import Mistakes, nearest
 
-WORDS = "words"  # the type of an error whose message says all
-KEY = "[key]"  # pydantic's place of an error that is about a key instead of its value
-# a type of JSON -> its name in a line
+WORDS = "words"  # the type of an error whose message needs no addition
+KEY = "[key]"  # the place that pydantic gives an error about a key, not about its value
+# type of JSON -> its name in a line
 OF_JSON = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
 OF_JSON |= {"object": "a mapping", "array": "a list", "null": "null"}
-# pydantic's error of a type -> what was expected
+# type of pydantic's error -> what was expected
 OF_TYPE = {"int_type": OF_JSON["integer"], "float_type": OF_JSON["number"], "string_type": OF_JSON["string"]}
 OF_TYPE |= {"bool_type": OF_JSON["boolean"], "tuple_type": OF_JSON["array"]}
 OF_TYPE |= dict.fromkeys(("dict_type", "model_type"), OF_JSON["object"])
@@ -52,9 +52,9 @@ def lines(
     hinted = " ".join(details["msg"] for _, details in errors if details["type"] == WORDS)
     for place, details in sorted(errors, key=lambda each: _position(each[0], value)):
         if details["type"] == "missing" and f'did you mean "{place[-1]}"' in hinted:
-            continue  # the key is there under a wrong name
+            continue  # the key exists under a wrong name
         if tuple(place) in told:
-            continue  # if not even the key or type is right, only that is reported
+            continue  # if even the key or the type is wrong, only this is reported
         told.add(tuple(place))
         at = dotted([*path, *place])
         line = f"{at}: {words(details)}" if at else words(details)

@@ -17,7 +17,7 @@ import yaml
 from encore.errors import known
 
 KEY = "protocol"
-PROMPTS = ("chat", "lm_eval")  # keys of a task that has its prompt already
+PROMPTS = ("chat", "lm_eval")  # keys of a task that already has its prompt
 
 
 @cache

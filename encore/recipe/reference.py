@@ -54,7 +54,7 @@ def editors_schema() -> str:
         of_model = model.model_json_schema()
         parts = {**of_model.pop("$defs", {}), model.__name__: of_model}
         for part in parts.values() if issubclass(model, Stage | Evals) else ():
-            part.pop("required", None)  # a scale or an arm may set it
+            part.pop("required", None)  # no key is required, because a scale or an arm may set it
         definitions |= parts
     branches = [
         {
@@ -63,7 +63,7 @@ def editors_schema() -> str:
         }
         for run, kind in KINDS.items()
     ]
-    for name in ("checkpoints", "tasks"):  # null: a layer deletes it
+    for name in ("checkpoints", "tasks"):  # null: a layer deletes the entry
         entries = definitions["Evals"]["properties"][name]
         entries["additionalProperties"] = {"anyOf": [entries["additionalProperties"], {"type": "null"}]}
     stages = definitions["Document"]["properties"]["stages"]

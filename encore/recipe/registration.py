@@ -36,7 +36,7 @@ class RegisteredGate(Comparison):
     target: float | None = None
     values: dict[str, float]  # dial seed -> the value of the gate
     mean: float
-    low: float  # of the 95% interval of the mean
+    low: float  # lower end of the 95% interval of the mean
     high: float
 
     def asks_as(self, gate: Gate) -> bool:
@@ -66,7 +66,7 @@ class Registration(Model):
     first_seed: int
     claims: dict[str, RegisteredClaim]
     gates: dict[str, RegisteredGate]
-    arms: dict[str, str]  # arm -> a hash of all that its stages and evaluations compute from
+    arms: dict[str, str]  # arm -> a hash of everything that its stages and evaluations depend on
 
 
 def claim(stated: Claim) -> RegisteredClaim:

@@ -31,7 +31,7 @@ from encore.recipe.machine import Backend
 from encore.worlds.text import prompt
 
 MARK = "_sensitivity_"  # separates checkpoint and backend in the name of an evaluation
-OWN = "own"  # the task's own template or wording
+OWN = "own"  # name of the task's own template or wording
 
 Texts = Annotated[dict[Name, str], Field(min_length=1)]
 
@@ -56,11 +56,12 @@ class Sensitivity(Model):
     Other protocols are compared with the combination of each first choice.
     """
 
-    task: str  # of tasks
-    items: Positive | None = None  # default: the task's
-    samples: Positive | None = None  # of each item, one at temperature 0; default: the task's
+    task: str  # the task of `tasks` that is measured
+    items: Positive | None = None  # number of problems; default: the task's
+    # number of completions of each item, 1 at temperature 0; default: the task's
+    samples: Positive | None = None
     templates: Texts = {}
-    wordings: Texts = {}  # of the question, inside of a template or chat
+    wordings: Texts = {}  # wordings of the question, inside a template or chat
     temperatures: Some[Annotated[float, Field(ge=0, le=100)]] = ()
     backends: Some[Backend] = ()
 

@@ -19,10 +19,11 @@ TAG = "tag:yaml.org,2002:"
 SCALARS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}
 SCALARS |= {"null": "null"}
 DEEPEST = 40  # levels of lists and mappings; the recipes here have 13
-# Values, aliases written out: a few lines of aliases can name billions. The longest recipe here has 2,080.
+# Number of values, with aliases written out: a few lines of aliases can name billions. The longest recipe
+# here has 2,080.
 MOST = 100_000
 
-Content = dict[str, Any]  # a mapping of YAML: no type names its keys yet
+Content = dict[str, Any]  # a mapping from YAML, whose keys no type names yet
 Place = tuple[str | int, ...]  # keys and positions that lead to a value
 
 
@@ -110,7 +111,7 @@ class _Content:
             raise _mistake(node, place, f"unexpected tag {_tag(node)}; remove it")
         try:
             value: str | int | float | bool | None = self.loader.construct_object(node)
-        except (ValueError, LookupError):  # `!!int abc`, and more digits than Python reads
+        except (ValueError, LookupError):  # raised for `!!int abc`, and for more digits than Python reads
             raise _mistake(node, place, f"expected {SCALARS[kind]}, got {text}") from None
         if isinstance(value, int | float) and not abs(value) <= sys.float_info.max:
             raise _mistake(node, place, f"expected a finite number, got {text}")

@@ -16,9 +16,9 @@ from encore.recipe.form import Formed
 from encore.worlds import World
 
 FORMATS = (".jsonl", ".parquet")
-SLICE = re.compile(r"([^\[\]+]+)\[(-?\d*):(-?\d*)\]")  # split[from:to] in rows; not one in percent
+SLICE = re.compile(r"([^\[\]+]+)\[(-?\d*):(-?\d*)\]")  # split[from:to] in rows; percentages are not allowed
 OF_HUB = ("hub", "revision", "subset", "split")
-# key of a question's answer -> the verifiers that read it, beside users' verifiers
+# key of a question's answer -> the verifiers that read it, apart from users' verifiers
 OF_VERIFIER = {"answer": ("math", "tests"), "numbers": ("countdown",), "target": ("countdown",)}
 
 
@@ -74,7 +74,7 @@ class GymTask(WorldTask):
     """
 
     reasoning_gym: str
-    world: Literal["reasoning_gym"] = "reasoning_gym"  # not to be written
+    world: Literal["reasoning_gym"] = "reasoning_gym"  # set by this class, not written in a recipe
 
 
 class DataSet(Task):
@@ -87,8 +87,9 @@ class DataSet(Task):
     revision: Revision | None = None
     subset: str | None = None
     split: str | None = None
-    file: str | None = None  # in place of these: .jsonl or .parquet, from where snakemake is called
-    sha256: str | None = None  # of the file, as a job is given it: what was planned
+    # a file instead of these: .jsonl or .parquet, relative to the folder in which snakemake is called
+    file: str | None = None
+    sha256: str | None = None  # the digest of the file that was planned with, as a job gets it
 
     @property
     def name(self) -> str:
@@ -123,8 +124,8 @@ class Questions(DataSet):
 
     question: str
     answer: str | None = None
-    # tests: unit tests, run in the sandbox: encore/rewards/unit_tests.py. A user's verifier:
-    # my_module:function(question, answer, completion) -> bool
+    # math, countdown, or tests: unit tests, run in the sandbox (encore/rewards/unit_tests.py). A user's
+    # verifier: my_module:function(question, answer, completion) -> bool
     verifier: (
         Annotated[
             str,
@@ -134,7 +135,7 @@ class Questions(DataSet):
         ]
         | None
     ) = None
-    numbers: str | None = None  # of verifier countdown, with target in place of answer
+    numbers: str | None = None  # column for verifier countdown, with target, instead of answer
     target: str | None = None
 
     @property
@@ -176,12 +177,12 @@ class DemonstrationRows(DataSet):
 class Comparisons(DataSet):
     """Pairs of replies, chosen and rejected, or lists of ranked replies."""
 
-    prompt: str | None = None  # may be missing of pairs: the dialogue that both replies begin with
+    prompt: str | None = None  # the dialogue with which both replies begin; pairs may have none
     chosen: str | None = None
     rejected: str | None = None
-    responses: str | None = None  # a column of lists of mappings, which have these two keys:
+    responses: str | None = None  # a column with lists of mappings, which have the next two keys
     text: str | None = None
-    rank: str | None = None  # 1 is the best
+    rank: str | None = None  # key of the rank; 1 is the best
 
     def mistakes(self) -> Iterator[Mistake]:
         """Yield also missing columns of pairs or rankings, and columns that belong to the other kind."""
@@ -253,7 +254,7 @@ class Asked(Formed):
     """The questions of a task, and their form."""
 
     task: QuestionTask | None = None
-    problems: Positive | None = None  # distinct training problems
+    problems: Positive | None = None  # number of distinct training problems
 
     @property
     def questions(self) -> QuestionTask:
@@ -278,7 +279,8 @@ class Rewarded(Asked):
 
     learned: ClassVar[tuple[str, ...]] = ()  # rewards that a stage of the recipe trains
 
-    # by name: a function of encore/rewards/rules.py, or of the task's world; my_module:function; reward_model
+    # reward -> its weight. A reward is a function of encore/rewards/rules.py, of the task's world,
+    # my_module:function, or reward_model
     rewards: dict[str, float] | None = None
 
     def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
@@ -293,4 +295,4 @@ class Rewarded(Asked):
         reward_names.check_reward_names(names, self.task.make_world(), self.task.verifies)
 
 
-JUDGED = ("{prompt}", "{first}", "{second}")  # to be filled in the question to a judge of replies
+JUDGED = ("{prompt}", "{first}", "{second}")  # fields that the question to a judge of replies must have

@@ -13,7 +13,7 @@ from typing import Any
 
 from encore.recipe.mistakes import OF_JSON, shown
 
-# Re-exported lazily by the package, so the import statement does not name the file.
+# The package re-exports these classes lazily, so that its import statement does not name their file.
 HOMES = {"transformers.TrainingArguments": "transformers.training_args.TrainingArguments"}
 NAMES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
 NAMES |= {"dict": "object", "list": "array"}
@@ -21,8 +21,8 @@ NAMES |= {"dict": "object", "list": "array"}
 
 @dataclass(frozen=True)
 class Field:
-    types: frozenset[str]  # JSON-schema type names; empty = anything
-    default: str  # its source text
+    types: frozenset[str]  # names of JSON-schema types; empty: any type
+    default: str  # source text of the default
 
 
 @cache

@@ -19,16 +19,16 @@ import time
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
-MEMORY = 4 << 30  # bytes of address space of a worker
-REMEMBERED = 4096  # number of pairs
-# verdict on two expressions; unread: one of them could not be read; unfinished: not compared within the
+MEMORY = 4 << 30  # bytes of a worker's address space
+REMEMBERED = 4096  # number of pairs that are remembered
+# result for two expressions; unread: one of them could not be read; unfinished: not compared within the
 # limits
 Outcome = Literal["equal", "different", "unread", "unfinished"]
 
 
 class Reply(NamedTuple):
     outcome: Outcome
-    seconds: float  # seconds of CPU time; the limit, if the comparison was not finished
+    seconds: float  # seconds of CPU time used; the limit, if the comparison was not finished
 
 
 class Algebra:
@@ -48,7 +48,7 @@ class Algebra:
         if reply and (reply.outcome != "unfinished" or reply.seconds >= seconds):
             return Reply(reply.outcome, 0.0)
         line = self._exchange(json.dumps([first, other, seconds]))
-        if not line:  # the server died, but not from this pair
+        if not line:  # the server died, but not because of this pair
             return Reply("unfinished", seconds)
         reply = Reply(*json.loads(line))
         if reply.outcome == "unfinished":
@@ -76,7 +76,7 @@ class Algebra:
                 [sys.executable, "-m", "encore.rewards.algebra"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                start_new_session=True,  # so that the worker ends with it
+                start_new_session=True,  # makes the worker end with the server
             )
         assert self.server.stdin is not None
         assert self.server.stdout is not None
@@ -96,10 +96,10 @@ def _serve() -> None:
     # only the server needs computer algebra, which takes seconds to import
     import math_verify  # noqa: F401
 
-    logging.disable(logging.CRITICAL)  # math-verify logs each answer it cannot read
+    logging.disable(logging.CRITICAL)  # math-verify logs each answer that it cannot read
     _same(
         _parse_expression("\\frac{1}{2}"), _parse_expression("0.5")
-    )  # so that loading does not count for the first pair
+    )  # loads the libraries now, so that loading does not count for the first pair
     while True:
         worker = os.fork()
         if not worker:
@@ -115,7 +115,7 @@ def _work() -> None:
     for line in sys.stdin:
         first, other, seconds = json.loads(line)
         start = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, seconds)  # kills this process when the time is up
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # kills this process when its time is up
         try:
             outcome = _compare(first, other)
         except MemoryError:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from encore.rewards.answer_text import balanced, expression, normal
 from encore.rewards.prose import LABEL, quantity
 
-# each line: a unit, in all its spellings
+# each line has one unit in all its spellings
 UNITS = """
 dollar dollars usd \\$
 cent cents
@@ -75,7 +75,7 @@ ONLY_ITSELF = re.compile(
 )
 AND = r"\s*\x00\s*and\s*\x00\s*|\s+and\s+"
 PLUS_MINUS = re.compile(r"\\pm(?![A-Za-z])")
-OTHER = "?"  # before the name of a unit that is not known
+OTHER = "?"  # put before the name of an unknown unit
 VARIABLE = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{?\w+\}?)?(?:\([a-z]\))?"
 RELATION = re.compile(r"\\le(?![a-z])|\\ge(?![a-z])|<|>")
 PROSE = re.compile(

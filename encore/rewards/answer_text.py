@@ -12,7 +12,7 @@ DROPPED = re.compile(
     r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|q?quad|(?:en|thin|med|thick|negthin)space)(?![a-z])"
     r"|(?<!\\)\\[,!;: ]|~"
 )
-# other ways to write the same, in LaTeX and then in Unicode
+# other spellings of the same, in LaTeX and then in Unicode
 COMMANDS = {
     **dict.fromkeys(("dfrac", "tfrac", "cfrac"), "frac"),
     **dict.fromkeys(("leq", "leqslant"), "le"),
@@ -30,18 +30,18 @@ CHARACTERS = {
         "\u00b1": "\\pm ",
     },
 }
-ROOT = re.compile(r"\u221a\s*(?:(\d+(?:\.\d+)?|[A-Za-z])|\(([^()]*)\))")  # `√12`, `√(x+1)`
-VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")  # `½`
+ROOT = re.compile(r"\u221a\s*(?:(\d+(?:\.\d+)?|[A-Za-z])|\(([^()]*)\))")  # roots such as `√12`, `√(x+1)`
+VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")  # fractions such as `½`
 STRINGS = {"^{\\circ}": "^\\circ", "\\degree": "^\\circ", "\\%": "%", "{,}": "", "\\lt ": "<", "\\gt ": ">"}
 STRINGS |= {"{bmatrix}": "{pmatrix}"}
 DISPLAY = re.compile(r"(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])", re.DOTALL)
 DOLLAR = re.compile(r"(?<!\\)\$")
 TEXT = re.compile(r"\\(?:text|mbox|mathrm|textrm|textbf|mathbf)\s*\{([^{}]*)\}")
 SUBSCRIPT = re.compile(r"(?P<log>\\log\s*)?_(?:\{(?P<braced>\w+)\}|(?P<bare>\w))")
-MIXED = re.compile(r"(?<![\w.,/])(\d+)\s+(\d+)/(\d+)(?![\w.,/])")  # `2 1/2`
+MIXED = re.compile(r"(?<![\w.,/])(\d+)\s+(\d+)/(\d+)(?![\w.,/])")  # mixed numbers such as `2 1/2`
 THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
 SCIENTIFIC = re.compile(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])")
-# the parts of an expression that math-verify's reader knows, and marks over or beside a letter
+# the parts of an expression that math-verify can read, and marks above or beside a letter
 FUNCTIONS = """
 frac sqrt binom choose cdot times div circ infty emptyset cup cap le ge pm mp
 log ln exp sin cos tan csc sec cot arcsin arccos arctan arccsc arcsec arccot sinh cosh tanh

@@ -7,7 +7,7 @@ from encore.errors import UserError, nearest
 from encore.rewards.rules import Reward
 
 OfDomain = Callable[..., list[float | None]]
-BETWEEN = "/"  # separates a reward and its domain in the name that the trainer knows
+BETWEEN = "/"  # separates a reward from its domain in the trainer's name for it
 
 
 def routed(reward: Reward, name: str, domain: str) -> OfDomain:

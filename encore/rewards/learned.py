@@ -12,7 +12,7 @@ from encore.rewards.rules import text
 from encore.rewards.step_rewards import Placer
 from encore.worlds.protocol import Problem
 
-# makes the reward of a completion from the log-probabilities of its steps, the last of which is its answer
+# makes the reward of a completion from the log-probabilities of its steps; the answer is the last step
 AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "last": lambda chances: exp(chances[-1]),
     "product": lambda chances: exp(fsum(chances)),

@@ -16,14 +16,15 @@ from encore.rewards.algebra import Algebra
 from encore.rewards.answer_forms import Form, Group, Value, Word, form, letters
 from encore.worlds.final_answer import LONGEST
 
-LIMIT = 5.0  # most seconds of CPU for an answer
+LIMIT = 5.0  # largest number of CPU seconds for an answer
 SHORT = 0.5  # seconds of CPU for each answer of a rollout in the first pass
 BUDGET = 60.0  # seconds of CPU for all unfinished answers of a rollout
-# verdict on an answer; unreadable: nothing could be made of it, so it is not known to be wrong
+# verdict on an answer; unreadable: the answer could not be understood, so it is not known to be wrong
 Verdict = Literal["right", "wrong", "unreadable"]
-MANY = 12  # parts of a list or set; with more parts their order counts
+MANY = 12  # parts of a list or set; above this number their order counts
 
-NUMERAL = re.compile(r"-?(?:\d+/0*[1-9]\d*|\d+(?:\.\d*)?|\.\d+)", re.ASCII)  # compared here, exactly
+# numbers that are compared here, exactly
+NUMERAL = re.compile(r"-?(?:\d+/0*[1-9]\d*|\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 
 log = logging.getLogger(__name__)
 

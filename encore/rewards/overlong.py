@@ -13,7 +13,7 @@ def soft_overlong(caps: Caps, cache: int) -> Callable[..., list[float]]:
     The penalty is 0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache. The
     cap is that of the trainer's present step.
     """
-    # imported here: the other rewards need no TRL
+    # imported here, because the other rewards need no TRL
     from trl.rewards import get_soft_overlong_punishment
 
     punish = {step: get_soft_overlong_punishment(cap, cache) for step, cap in caps.items()}

@@ -26,11 +26,11 @@ class Measured:
 
     rewards: np.ndarray  # (responses,)
     lengths: np.ndarray  # (responses,): number of tokens, prompt included
-    prompt: np.ndarray  # (responses,): number of the row
+    prompt: np.ndarray  # (responses,): number of the prompt's row
     gap: np.ndarray  # (pairs,): difference of the rewards
     margin: np.ndarray  # (pairs,): difference of the labeller's scores
     longer: np.ndarray  # (pairs,): difference of the lengths
-    pair_prompt: np.ndarray  # (pairs,): number of the row
+    pair_prompt: np.ndarray  # (pairs,): number of the prompt's row
 
 
 def measured(rows: Sequence[Row], sequences: Sequence[Sequences], rewards: np.ndarray) -> Measured:
@@ -93,7 +93,7 @@ def spread(
     """
     final = {
         name: (np.stack(of) - np.array(bias)[:, None]) / np.array(scale)[:, None] for name, of in raw.items()
-    }  # (members, sequences)
+    }  # scores (members, sequences)
     metrics = {"bias": float(np.mean(bias)), "scale": float(np.mean(scale))}
     metrics |= {f"reward/{name}": float(of.mean()) for name, of in final.items() if of.size}
     metrics["reward/std"] = float(final["train"].mean(axis=0).std())
@@ -120,7 +120,7 @@ def standard_error(gap: Array, prompt: Array) -> float:
     right = (gap > 0) + 0.5 * (gap == 0)
     _, place, count = np.unique(prompt, return_inverse=True, return_counts=True)
     if len(count) < 2:
-        return 0.5  # the largest possible standard error
+        return 0.5  # the largest possible standard error, if nothing can be estimated
     residual = np.bincount(place, weights=right - right.mean())
     return float(np.sqrt(len(count) / (len(count) - 1) * np.sum(residual**2)) / len(gap))
 

@@ -47,7 +47,7 @@ from encore.worlds.protocol import Problem, World
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
 
-# encore/recipe/reward_names.py names them
+# rewards that read texts; encore/recipe/reward_names.py has their names
 OF_TEXTS: dict[str, Score] = {"reasoning_style": reasoning_style, "brief": brief, "english": english}
 OF_WORLDS = {"lenient": lenient, "brief_if_right": brief_if_right}
 

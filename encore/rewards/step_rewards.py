@@ -107,7 +107,8 @@ def told(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, flo
         return {}
     measured = {"accuracy": float(np.mean((scores > 0) == right)), "right": float(right.mean())}
     if 0 < right.sum() < len(right):
-        above = rankdata(scores)[right].sum() - right.sum() * (right.sum() + 1) / 2  # Mann and Whitney's U
+        # Mann and Whitney's U statistic
+        above = rankdata(scores)[right].sum() - right.sum() * (right.sum() + 1) / 2
         measured["auc"] = float(above / (right.sum() * (~right).sum()))
     return measured
 

@@ -34,7 +34,7 @@ from encore.worlds.protocol import Problem
 
 FENCE = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n(.*?)```", re.DOTALL)
 LONGEST = 100_000  # characters; a longer answer has no tests, a longer completion is no program
-UNFINISHED = ("time", "SIGXCPU")  # endings of a program that ran out of time
+UNFINISHED = ("time", "SIGXCPU")  # the words for a program that ran out of time
 BELOW = (ast.Lt, ast.LtE)
 
 
@@ -49,7 +49,7 @@ class UnitTest:
     expected: str
     absolute: float = 0.0
     relative: float = 0.0
-    text: str = ""  # the test as the data set has it
+    text: str = ""  # the text of the test in the data set
     identical: bool = False
 
 
@@ -69,7 +69,7 @@ class Unreadable(Exception):
     """An error for a test that has none of the known forms."""
 
 
-# errors of reading a text that has no such form; MemoryError comes from the parser, whose stack is full
+# errors of reading a text without a known form; the parser raises MemoryError when its stack is full
 UNREADABLE = (
     *(Unreadable, SyntaxError, ValueError, TypeError, LookupError),
     *(OverflowError, RecursionError, MemoryError),
@@ -114,7 +114,7 @@ def _of_statements(statements: Sequence[ast.stmt]) -> UnitTests:
         not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
         for statement in others
     ):
-        raise Unreadable  # such as a loop; a comment in quotes is not a test
+        raise Unreadable  # raised for example at a loop; a comment in quotes is not a test
     name = name or _called(asserts)
     tests = [
         _of_assert(statement, name) for statement in asserts if not isinstance(statement.test, ast.Constant)

@@ -8,8 +8,9 @@ from typing import Any
 
 Row = tuple[int, str, float]  # step, metric, value
 
-FIFTH = 0.2  # share of the steps over which `first_fifth` and `last_fifth/` average
-NOT_MEASURED = {"step", "epoch", "total_flos", "num_input_tokens_seen"}  # bookkeeping of the trainer
+FIFTH = 0.2  # the first and the last share of the steps over which `first_fifth` and `last_fifth/` average
+# entries of a log that are the trainer's bookkeeping
+NOT_MEASURED = {"step", "epoch", "total_flos", "num_input_tokens_seen"}
 RATIOS = ("ratio/deviation", "ratio/token_std", "ratio/sequence_std", "clip_fraction")
 LEAST_CLIPPED = 1e-6  # smallest clip fraction of which the logarithm is taken
 TIMED = {"step_time", "tokens_per_s"}

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-WHOLE = ("metrics.json", "table.csv")  # results that stand for all files of their folder
+WHOLE = ("metrics.json", "table.csv")  # results that vouch for all files of their folder
 NOT_LISTED = (".log", ".lineage", ".sha256", ".stale", ".aside")
 LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 

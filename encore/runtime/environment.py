@@ -26,10 +26,10 @@ def quiet_environment(names_hub: bool) -> None:
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # Threads that wait sleep instead of spinning: on a busy machine two spinning threads are ten times slower
-    # than one thread.
+    # Waiting threads sleep instead of spinning: on a busy machine two spinning threads are ten times slower
+    # than one.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it would warn wherever it is installed
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # bitsandbytes warns wherever it is installed
     if not names_hub:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -53,7 +53,7 @@ def stop_in_one_line(say: Callable[[str], None], saved: Callable[[], str]) -> No
 
     def stop(number: int, _: Any) -> None:
         for signal_number in told_to_end:
-            signal.signal(signal_number, signal.SIG_IGN)  # one line, however often the key is pressed
+            signal.signal(signal_number, signal.SIG_IGN)  # prints one line, however often the key is pressed
         line = f"stopped; {saved()}"
         say(line)
         print(line, file=sys.stderr, flush=True)

@@ -18,16 +18,16 @@ from encore.errors import UserError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 SERVING = "ENCORE_VLLM_GPUS"  # names of the GPUs reserved for a vLLM server, as in VISIBLE
-WAIT = 10.0  # seconds between two looks for a free GPU
+WAIT = 10.0  # seconds between two searches for a free GPU
 LOCKS = Path(tempfile.gettempdir()) / f"encore-gpus-{os.getuid()}"
-# stages whose trainer spreads a batch over processes; the others use one GPU, or the engine uses several
+# stages whose trainer spreads a batch over processes; other stages use one GPU, or several by their engine
 SPREAD = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo")
 
 # CUDA's major version -> the oldest branch of the NVIDIA driver that runs it (CUDA Toolkit Release Notes,
 # "CUDA Toolkit and Corresponding Driver Versions")
 DRIVERS = {"12": 525, "13": 580}
 
-# the variables by which `accelerate launch` has its processes shard by FSDP2, a layer at a time
+# the variables by which `accelerate launch` makes its processes shard by FSDP2, layer by layer
 FSDP = {
     "ACCELERATE_USE_FSDP": "true",
     "FSDP_VERSION": "2",
@@ -127,9 +127,9 @@ def unusable(count: int) -> str | None:
     The number of visible GPUs does not show it: it comes from the driver's NVML, which also counts GPUs that
     the driver is too old to use. Torch would then silently train on the CPU.
     """
-    import torch  # only here: runtime is also imported by code that must not load torch
+    import torch  # imported here, because runtime is also imported by code that must not load torch
 
-    child = os.fork()  # a process that has asked CUDA cannot fork others that use it, as vLLM does
+    child = os.fork()  # a process that has asked CUDA cannot fork processes that use it, as vLLM does
     if not child:
         usable = False
         with contextlib.suppress(Exception):
@@ -171,7 +171,7 @@ def _free(names: Sequence[str], most: int) -> dict[str, IO]:
 
 def _visible() -> list[str]:
     """Return the names of the GPUs that CUDA would see."""
-    import torch  # only here: runtime is also imported by code that must not load torch
+    import torch  # imported here, because runtime is also imported by code that must not load torch
 
     visible = os.environ.get(VISIBLE)
     count = torch.cuda.device_count()

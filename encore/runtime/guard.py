@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-LOOK = 0.2  # seconds between two looks at both processes
+LOOK = 0.2  # seconds between two checks of both processes
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE = 10.0  # seconds that the command has to end by itself
 
@@ -45,7 +45,7 @@ def _end(command: subprocess.Popen[bytes]) -> None:
     _signal(command, signal.SIGTERM)
     deadline = time.monotonic() + GRACE
     while _signal(command, 0) and time.monotonic() < deadline:
-        command.poll()  # a process that nobody has waited for still counts as one of its group
+        command.poll()  # a process that nobody has waited for still counts as a member of its group
         time.sleep(LOOK / 4)
     _signal(command, signal.SIGKILL)
     command.wait()

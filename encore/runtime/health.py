@@ -13,9 +13,9 @@ from encore.errors import UserError
 from encore.runtime import curves, sentinel
 
 Severity = Literal["error", "warning"]
-Precision = Literal["full", "half"]  # half: bfloat16 or float16, as the weights' type or by autocast
+Precision = Literal["full", "half"]  # half: bfloat16 or float16, by the weights' type or by autocast
 
-FORMS = ("template", "chat")  # the keys by which a recipe says how questions are put
+FORMS = ("template", "chat")  # the keys by which a recipe sets the form of questions
 
 # Above a tenth, the cap and not the policy decides how long a completion is.
 TRUNCATION = 0.10
@@ -25,8 +25,8 @@ ZERO_VARIANCE = 0.50
 UNDERFULL = 0.0
 # Below a tenth of its first value, sampling is all but greedy and the policy finds nothing new.
 ENTROPY_LEFT = 0.10
-# before its first update the policy is the one that sampled the rollout. A ratio further from 1 than rounding
-# explains means that training computes other log-probabilities than sampling did.
+# Before its first update the policy is the one that sampled the rollout. If a ratio is further from 1 than
+# rounding explains, training computes other log-probabilities than sampling did.
 RATIO_AT_START = 1e-4
 
 
@@ -34,21 +34,23 @@ class GapLimits(NamedTuple):
     """The limits of the mean difference between sampler's and trainer's log-probabilities, nats a token."""
 
     warns: float
-    stops: float  # above this the sampler is no longer the policy that learns
-    growth: float | None  # a gap above `warns` also stops at this multiple of the run's first gaps
-    rows: int  # the judged gap is the median of this number of log rows, each of one rollout or more
+    stops: float  # above this gap the sampler is no longer the policy that learns
+    # a gap above `warns` also stops the stage if it is this multiple of the run's first gaps
+    growth: float | None
+    rows: int  # number of log rows, each of one rollout or more, whose median is judged
 
 
-# Float32 gives a millionth, so any row that is further away has a cause. In bf16 a sound run has a gap:
+# In float32 a gap is a millionth, so any larger gap has a cause. In bf16 a correct run has a gap:
 # Qwen2.5-0.5B between vLLM and a trainer has a root mean square of 0.031 to 0.041 nats a token
 # (ServiceNow/Fast-LLM#525) or a standard deviation of 0.050 with a tail (95th percentile 0.113,
-# huggingface/trl#6789), which is a mean of 0.02 to 0.04. Single rollouts lie higher, hence the median.
+# huggingface/trl#6789), which is a mean of 0.02 to 0.04. Single rollouts have larger gaps; therefore the
+# median is judged.
 SAMPLER_GAP: dict[Precision, GapLimits] = {
     "full": GapLimits(warns=0.005, stops=0.05, growth=None, rows=1),
     "half": GapLimits(warns=0.06, stops=0.3, growth=5.0, rows=5),
 }
 
-FLAT = "last_fifth/frac_reward_zero_std/"  # + a domain, for stages with several domains
+FLAT = "last_fifth/frac_reward_zero_std/"  # metric of a domain, whose name follows
 
 
 class Check(TypedDict):
@@ -204,7 +206,7 @@ def training(
         ("underfull", "dynamic/underfull", UNDERFULL, "of rollouts lack groups of mixed outcome"),
     ):
         if name == "zero_variance" and "last_fifth/dynamic/underfull" in scalars:
-            continue  # dynamic sampling samples such groups, and leaves them out of the rollout
+            continue  # dynamic sampling draws such groups, but leaves them out of the rollout
         if (value := scalars.get(f"last_fifth/{key}")) is not None:
             warn(name, value <= limit, value, limit, f"{value:.1%} {text} (limit {limit:.0%})")
     entropy = next((value for _, name, value in curve if name == "entropy"), 0.0)
@@ -285,7 +287,7 @@ def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float
         if first is None:
             continue
         text = f"{label} of domain {domain} went from {first:.3f} in the first fifth of the steps"
-        # a domain learns if its whole reward rises; one of several rewards may be at its top
+        # a domain learns if its whole reward rises; one of several rewards may be at its maximum already
         ok = last > first if label == "reward" else last >= first
         checks.append(make_check(key.removesuffix("/mean"), ok, last, first, f"{text} to {last:.3f} {when}"))
     return checks

@@ -19,7 +19,7 @@ from huggingface_hub.errors import (
 
 from encore.errors import first_line
 
-ERRORS = (OSError, ValueError, httpx.HTTPError)  # what the clients raise
+ERRORS = (OSError, ValueError, httpx.HTTPError)  # errors that the clients raise
 OF_HUB = (HfHubHTTPError, OfflineModeIsEnabled, httpx.HTTPError)
 UNREACHED = (httpx.ConnectError, httpx.TimeoutException, httpx.ProxyError)
 AGAIN = "run the same command again; files that came whole are kept"

@@ -23,11 +23,11 @@ from encore.runtime.ports import free_ports
 JOB = "SLURM_JOB_ID"
 NAMES = "ENCORE_NODES"  # the machines that train, separated by commas
 SERVER = "ENCORE_VLLM_NODE"  # the machine reserved for a vLLM server
-FAILED = "encore-node-failed "  # begins the line by which a launcher reports a failure; JSON follows
+FAILED = "encore-node-failed "  # beginning of the line by which a launcher reports a failure; JSON follows
 # srun's own report of a task, such as "srun: error: n2: task 1: Killed"
 OF_TASK = re.compile(r"srun: error: (\S+): tasks? [\d,-]+: (.+)")
 OF_SRUN = re.compile(r"srun: (?:error|fatal): (.+)")
-# Slurm's variables that name the job; its others would be options of every later srun
+# Slurm's variables that name the job; its other variables would be options of every later srun
 KEPT = {JOB, "SLURM_CONF", "SLURM_CLUSTER_NAME", "SLURM_CLUSTERS"}
 
 
@@ -37,7 +37,7 @@ class Failure:
 
     what: str
     at: float
-    killed: bool = False  # whether it was killed from outside, for example for want of memory
+    killed: bool = False  # whether it was killed from outside, for example because memory was short
 
 
 def order(failure: Failure) -> tuple[bool, float]:
@@ -74,7 +74,8 @@ def launch(count: Count, arguments: Sequence[str], log: Path, say: Callable[[str
             "vLLM server; expected as many on each, and the last node whole for the server"
         )
     training = names[:-1] if count.vllm_gpus else names
-    # free here, the first machine of the job where Snakemake has submitted it; 0 would be known to it alone
+    # free on this machine, which is the first of the job if Snakemake has submitted it; port 0 would be known
+    # to this machine alone
     (port,) = free_ports(1)
     endpoint = f"{address(names[0])}:{port}"
     command = [

@@ -15,7 +15,7 @@ from typing import NamedTuple, TextIO
 
 from encore.runtime import gpus
 
-# our name -> the trainer's metric, in the order shown
+# our name -> the trainer's metric, in the order of the line
 SHOWN = {
     "loss": "loss",
     "reward": "reward",
@@ -24,8 +24,8 @@ SHOWN = {
 }
 FIRST = 1.0  # seconds until the first line
 EVERY = 5.0  # seconds between two lines
-WARNING = "warning: "  # begins a line that warns
-Report = Callable[[int, int], None]  # completions done, completions in all
+WARNING = "warning: "  # beginning of a line that warns
+Report = Callable[[int, int], None]  # takes the number of finished completions and the number of all
 LINE = re.compile(r"\[[\w./:-]{1,300} [\w:.-]{1,100}\] (?P<text>.*)")
 COUNT = re.compile(
     r"(?P<what>[\w./-]{1,100}) (?P<done>\d{1,12})/(?P<total>\d{1,12})(?P<rest>(?: .*)?)"
@@ -38,7 +38,7 @@ RATE = re.compile(r" (?P<rate>[\d.]{1,12}k?) tok/s")
 class LogLine(NamedTuple):
     """The state of a job, read from a line of its log."""
 
-    what: str = ""  # what is counted: "step", or the task whose completions are drawn; "" of other lines
+    what: str = ""  # the counted unit: "step", or the task whose completions are drawn; "" in other lines
     done: int = 0
     total: int = 0
     rate: str = ""  # tokens a second, as `9.1k`; "" if the line does not say
@@ -113,7 +113,7 @@ class Progress:
         self.began = self.last = self.clock()
         self.first_step = 0
         self.first_tokens = 0.0
-        self.quiet = True  # whether no step line was printed yet
+        self.quiet = True  # whether no step line has been printed yet
         self.seen: dict[str, float] = {}
 
     def say(self, message: str) -> None:
@@ -124,7 +124,7 @@ class Progress:
         """Print one line now, on the console and in the log."""
         self.say(message)
         if self.log:
-            with contextlib.suppress(OSError):  # the log may lie on a full disk, which what is saved tells
+            with contextlib.suppress(OSError):  # the log may be on a full disk, which saving reports
                 print(f"[{self.label}] {message}", file=self.log, flush=True)
 
     def warn(self, message: str) -> None:
@@ -150,7 +150,7 @@ class Progress:
         self.last, self.quiet = now, False
         spent = max(now - self.began, 1e-9)
         parts = [f"step {step}/{total}"]
-        # with rewards, the loss is a policy gradient's, whose value says nothing
+        # if there are rewards, the loss is a policy gradient's, whose value means nothing
         hidden = {"loss"} if "reward" in self.seen else set()
         for label, key in SHOWN.items():
             if key in self.seen and label not in hidden:

@@ -38,11 +38,11 @@ class Fit:
     steps: int
     tokens: int
     wall_s: float
-    resumed: int  # number of times it went on from a checkpoint
-    # number of processes, and each one's part of the batch; {} of work that is not spread
+    resumed: int  # number of times it was continued from a checkpoint
+    # number of processes, and each process's part of the batch; {} if the work is not spread
     made_on: Mapping[str, int | str] = field(default_factory=dict)
-    # what a longer run of the same stage would take: `epochs` trained; seconds of the first step of this
-    # process (`first_step_s`) and of a later one (`step_s`); size of a resumable state (`state_mib`)
+    # the needs of a longer run of the same stage: `epochs` trained; seconds of this process's first step
+    # (`first_step_s`) and of a later one (`step_s`); size of a resumable state (`state_mib`)
     rates: Mapping[str, float] = field(default_factory=dict)
     precision: Precision = "full"  # precision in which the model was trained
 
@@ -102,7 +102,7 @@ def processor() -> str:
 
 def hardware() -> dict[str, Any]:
     """Return the processor, its cores, the threads that torch uses, and the GPUs."""
-    import torch  # only here: runtime is also imported by code that must not load torch
+    import torch  # imported here, because runtime is also imported by code that must not load torch
 
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     return {
@@ -115,7 +115,7 @@ def hardware() -> dict[str, Any]:
 
 def gpu_memory() -> dict[str, int]:
     """Return the peak of torch's memory on this process's GPU, and the GPU's memory, in MiB; {} on a CPU."""
-    import torch  # only here: runtime is also imported by code that must not load torch
+    import torch  # imported here, because runtime is also imported by code that must not load torch
 
     if not torch.cuda.is_available():
         return {}

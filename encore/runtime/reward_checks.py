@@ -29,9 +29,9 @@ def before_sampling(
     `rows` are rows of encore.data.prompts. `rewards` include accuracy if answers can be verified; `verifier`
     names the verifier.
     """
-    for name in filter(own_code.is_own, rewards):  # calling them checks their contract
+    for name in filter(own_code.is_own, rewards):  # calling the user's rewards checks their contract
         score(rewards[name], [rows[0]] * len(GARBAGE), [*GARBAGE])
-    answered = verifier != "tests"  # rows of `tests` have tests, and no answer
+    answered = verifier != "tests"  # rows for verifier `tests` have tests, and no answer
     strict = {name: rewards[name] for name in ("accuracy", "format") if name in rewards}
     return [
         health.known_tokens(tokenizer, [row["prompt"] for row in rows], "prompt"),

@@ -15,7 +15,8 @@ CHOSEN, RUN = (
     "ENCORE_TRACK",
     "ENCORE_TRACKED_RUN",
 )  # variables that pass the tracker and the stage's name to its trainers
-FOLDER = Path("runs")  # TensorBoard reads it, with a folder for each run, and wandb keeps its files there
+# TensorBoard reads this folder, which has a folder for each run; wandb keeps its files there
+FOLDER = Path("runs")
 
 
 def require(name: str) -> None:

@@ -19,14 +19,14 @@ from encore.errors import UserError
 from encore.models.sharded import is_sharded
 
 NEVER = -1e9  # added to an attention score; finite, so that a row of padding alone has no NaN
-CROWDED = 0.8  # when a smaller share of the rows goes on, the others are dropped, which copies the cache
+CROWDED = 0.8  # if a smaller share of the rows still grows, the others are dropped and the cache copied
 BLOCK = 4096  # tokens of prompts that are read at a time
 
 # for each layer: keys and values (rows, heads, time, head_dim)
 Cache = list[tuple[torch.Tensor, torch.Tensor]]
 Mlp = Callable[[torch.Tensor], torch.Tensor]  # (…, width) -> the same
-KNOWN = ("llama", "qwen2", "qwen3", "qwen3_moe")  # model_type of a configuration
-BY_LENGTH = ("dynamic", "longrope")  # rotary positions whose angles depend on the length of the row
+KNOWN = ("llama", "qwen2", "qwen3", "qwen3_moe")  # model_type of the known configurations
+BY_LENGTH = ("dynamic", "longrope")  # kinds of rotary positions whose angles depend on the length of the row
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Layer:
     """The weights of a layer; matrices with the same input are joined."""
 
     norm: torch.Tensor  # (width,)
-    qkv: torch.Tensor  # (heads * head_dim, width), of queries, keys and values in turn
+    qkv: torch.Tensor  # (heads * head_dim, width): queries, keys and values, one after another
     bias: torch.Tensor | None  # (heads * head_dim,); only Qwen2 has it
-    qk_norm: torch.Tensor | None  # (heads, head_dim), of queries and keys; only Qwen3 has it
+    qk_norm: torch.Tensor | None  # (heads, head_dim) for queries and keys; only Qwen3 has it
     out: torch.Tensor  # (width, heads * head_dim)
     mlp_norm: torch.Tensor  # (width,)
     mlp: Mlp
@@ -46,7 +46,7 @@ class Layer:
 class Prefilled:
     """The state after reading prompts: a row for each prompt, with `used` columns written."""
 
-    logits: torch.Tensor  # (rows, vocabulary) of the token after the prompt
+    logits: torch.Tensor  # (rows, vocabulary): logits of the token after the prompt
     cache: Cache
     bias: torch.Tensor  # (rows, 1, 1, time), NEVER at columns without a token
     gaps: torch.Tensor  # (rows,) the number of columns without a token
@@ -75,7 +75,7 @@ class Decoder:
             places = torch.arange(time, device=self.embedding.device)[None]
             cos, sin = model.model.rotary_emb(self.embedding[:1, None], places)  # (1, time, head_dim)
         half = self.head_dim // 2
-        # rotate_half(x) * sin is x rolled by a half, times sin with its first half negative
+        # rotate_half(x) * sin equals x rolled by a half, times sin with its first half negative
         self.cos, self.sin = cos[0], torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
 
     def weights(self, layer: Any) -> Layer:
@@ -242,7 +242,8 @@ def drawn_of(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, to
     """
     scaled = logits / (temperature or 1.0)
     largest = scaled.amax(dim=-1, keepdim=True)
-    sums = (scaled - largest).exp_().cumsum(dim=-1, dtype=torch.float64)  # float32 would lose rare tokens
+    # float64, because float32 would lose rare tokens
+    sums = (scaled - largest).exp_().cumsum(dim=-1, dtype=torch.float64)
     if temperature:
         at = torch.rand_like(sums[:, :1]) * sums[:, -1:]
         token = torch.searchsorted(sums, at, right=True).clamp(max=logits.shape[-1] - 1)
@@ -272,8 +273,8 @@ def sample(
     take = torch.tensor([number[tuple(prompt)] for prompt in prompts], device=device)
     logits, gaps, bias = prefilled.logits[take], prefilled.gaps[take], prefilled.bias[take]
     cache = of_rows(prefilled.cache, take, prefilled.used)
-    going = torch.arange(rows, device=device)  # rows in the batch
-    alive = torch.ones_like(going, dtype=torch.bool)  # rows of the batch that have not ended
+    going = torch.arange(rows, device=device)  # numbers of the rows in the batch
+    alive = torch.ones_like(going, dtype=torch.bool)  # whether each row of the batch has not ended yet
     drawn = torch.zeros((rows, cap), dtype=torch.long, device=device)
     logps = torch.zeros((rows, cap), dtype=logits.dtype, device=device)
     lengths = torch.zeros_like(going)

@@ -44,7 +44,7 @@ def draw(
     `ends`: tokens that end a completion besides the policy's own.
     """
     generation = {
-        "until": [],  # nothing but the end-of-sequence token ends a completion
+        "until": [],  # only the end-of-sequence token ends a completion
         "do_sample": True,
         "temperature": args.temperature,
         "top_p": args.top_p,
@@ -57,7 +57,7 @@ def draw(
         for prompt in each
     ]
     torch.manual_seed(seed)
-    with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints; `progress` keeps the true stdout
+    with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints to stdout; `progress` keeps the true stdout
         lm = engine.load(source, sampled_by, seed, reporter(progress, "sampled"))
         lm.end_with(ends)
         completions = lm.generate_until(requests)

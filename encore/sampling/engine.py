@@ -16,7 +16,7 @@ def load(source: language_model.Source, engine: Engine, seed: int, report: Repor
     Raises UserError if the model cannot be loaded, or vLLM does not start.
     """
     if engine.backend == "vllm":
-        # imported here, because vLLM is an extra that need not be installed
+        # imported here, because vLLM is an optional package
         from encore.sampling.vllm import VLLMSampler
 
         words = language_model.load_tokenizer(source)

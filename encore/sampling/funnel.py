@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 
 from encore.sampling.completion import Completion
 
-Funnel = dict[str, list[int]]  # step -> numbers of the completions that pass it, ascending; steps in order
+# step -> numbers of the completions that pass it, ascending; the steps are in order
+Funnel = dict[str, list[int]]
 
 TOLERANCE = 1e-9  # absorbs rounding errors of a score
 
@@ -42,7 +43,7 @@ def passed(
     left = funnel["right"] = [i for i in funnel["ended"] if scores["accuracy"][i] == 1.0]
     for name in sorted(thresholds):
         left = funnel[name] = [i for i in left if scores[name][i] >= thresholds[name] - TOLERANCE]
-    texts: dict[int, dict[str, int]] = {}  # prompt -> text -> number of the completion where it came first
+    texts: dict[int, dict[str, int]] = {}  # prompt -> text -> number of the first completion with this text
     for i in left:
         texts.setdefault(i // size, {}).setdefault(str(completions[i]), i)
     funnel["distinct"] = [i for firsts in texts.values() for i in firsts.values()]

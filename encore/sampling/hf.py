@@ -28,7 +28,7 @@ from encore.sampling.memory import MOST, free_bytes, rows_at_once, scored_at_onc
 from encore.sampling.turns import converse, room
 
 Options = dict[str, Any]  # options of drawing, by lm-eval's names
-FIRST_ROUND = 32  # tokens; each further round doubles the completion
+FIRST_ROUND = 32  # tokens of the first round; each further round doubles the completion
 
 
 class HuggingFaceSampler(HFLM):
@@ -71,7 +71,7 @@ class HuggingFaceSampler(HFLM):
         prompts = self.prompts(requests, limit)
         drawn: list[list[int]] = [[] for _ in prompts]
         done: list[str] = [""] * len(prompts)
-        # rows of like length in a batch need little padding; the sort is stable, so deterministic
+        # rows of similar length in a batch need little padding; the sort is stable, and so deterministic
         pending = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
         length = 0
         while pending:

@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
-MOST = 512  # completions at once; a CPU always has this many, because what is sampled depends on it
+MOST = 512  # number of completions at once; a CPU always has this number, because the samples depend on it
 SHARE = 0.8  # share of the free memory; the rest is for fragmentation and for the kernels' own buffers
-# bytes for each logit: in float32, then a softmax, and for top-p a sorted copy, its int64 order and its sum
+# bytes for each logit: float32, a softmax and, for top-p, a sorted copy, its int64 order and its sum
 BYTES_A_LOGIT = 4 + 4 + 4 + 8 + 4
 SCORED = 2**30  # bytes of a CPU's memory for the logits of scored texts
 BYTES_A_SCORED_LOGIT = 4 + 4  # the logit of each position, and its log-softmax

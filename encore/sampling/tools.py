@@ -19,7 +19,7 @@ from encore.worlds.calculator import ERROR, calculate
 Answer = tuple[str, bool]  # the answer to a call, and whether the call was well formed
 LONGEST_CALL = 10_000  # characters; a longer call is malformed
 
-# behind this code the program's `print` is kept, because the sandbox returns only values of expressions
+# after this code the program's `print` is kept, because the sandbox returns only values of expressions
 PRINTED = "".join(
     (
         "_said = []\n",

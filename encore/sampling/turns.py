@@ -15,12 +15,13 @@ from encore.errors import UserError
 from encore.recipe.tool import Tool
 from encore.sampling import tools
 
-# contexts, the most tokens, tokens that end a turn beside those that end a completion
-# -> the tokens drawn for each context, the ending one included, and their log-probabilities, if known
+# takes contexts, the largest number of tokens, and the tokens that end a turn besides those that end a
+# completion; returns the drawn tokens of each context, the ending one included, and their log-probabilities,
+# if known
 Draw = Callable[[list[list[int]], int, list[int]], tuple[list[list[int]], list[list[float]] | None]]
 
-# columns that a kept row has for its completions if the policy has a tool
-TURNS = "turns"  # the text in parts
+# columns of a kept row that describe its completions if the policy has a tool
+TURNS = "turns"  # column of the text in parts
 CALLS = ("calls", "malformed")
 
 
@@ -81,7 +82,7 @@ def converse(
         drawn, logps = draw(contexts, left, [close] if turn < tool.calls else [])
         asking = []
         for place, i in enumerate(going):
-            # a row that has fewer tokens left than another gets too many; its first ones have the same
+            # a row with fewer tokens left than another gets too many; its first tokens have the same
             # distribution
             ids = drawn[place][: cap - spent[i]]
             talks[i].ids += ids

@@ -28,7 +28,8 @@ class VLLMSampler(VLLM):
             super().__init__(**arguments)
         except (RuntimeError, ValueError) as error:
             raise UserError(f"evals.backend: vLLM does not start: {whole(error)}") from error
-        self.tokenizer = tokenizer  # lm-eval would load it anew, without the BOS that it may put before texts
+        # lm-eval would load the tokenizer anew, without the BOS that ours may put before texts
+        self.tokenizer = tokenizer
         self.report = report
         self.ends: list[int] = []
 
@@ -72,7 +73,7 @@ class VLLMSampler(VLLM):
         first = draw(prompts, limit, [])
         self.report(len(first), len(first))
         return [
-            # not vLLM's text, which is decoded together with the prompt
+            # vLLM's own text is not used, because it is decoded together with the prompt
             completed(list(each.token_ids), _ended(each), stops, prompt, self.tokenizer)
             for prompt, each in zip(prompts, first, strict=True)
         ]

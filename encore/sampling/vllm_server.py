@@ -21,10 +21,10 @@ from encore.recipe.grpo_args import GrpoArgs
 from encore.runtime import gpus, nodes
 from encore.runtime.progress import clock_text
 
-HOST = "127.0.0.1"  # on the node of the stage, and visible to no other node
-MEMORY = 0.9  # share of its GPUs' memory; unlike a colocated engine it has the GPUs to itself
-LOOK = 0.5  # seconds between two looks at whether it answers
-EVERY = 15.0  # seconds between two lines while it does not answer
+HOST = "127.0.0.1"  # the address on the stage's node, which no other node can reach
+MEMORY = 0.9  # share of its GPUs' memory; unlike a colocated engine, the server has the GPUs to itself
+LOOK = 0.5  # seconds between two checks that it answers
+EVERY = 15.0  # seconds between two lines as long as it does not answer
 TAIL = 65536  # bytes of the log that are searched for an error
 LONGEST = 300  # characters of the error in our line
 # prefixes of the variables that torchrun sets for a rank
@@ -55,7 +55,7 @@ def command(
         vllm_model_impl=args.vllm_model_impl,
         log_level="warning",
     )
-    # generation-config: otherwise the model's own limits and penalties apply where TRL sends none
+    # generation-config: otherwise the model's own limits and penalties apply to what TRL does not set
     our_options = ["--load-format", "safetensors", "--generation-config", "vllm", "--seed", str(seed)]
     return build_command(options, our_options)
 
@@ -63,7 +63,8 @@ def command(
 def environment(names: str) -> dict[str, str]:
     """Return the environment of a server on the GPUs `names`, written as in CUDA_VISIBLE_DEVICES."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_TORCHRUN)}
-    return {**kept, gpus.VISIBLE: names, "VLLM_SERVER_DEV_MODE": "1"}  # the endpoints that receive weights
+    # enables the endpoints that receive weights
+    return {**kept, gpus.VISIBLE: names, "VLLM_SERVER_DEV_MODE": "1"}
 
 
 class Server:
@@ -92,7 +93,7 @@ class Server:
                 stdout=file,
                 stderr=file,
                 env=environment,
-                start_new_session=True,  # Ctrl-C is for the stage, which then ends the server
+                start_new_session=True,  # Ctrl-C must reach only the stage, which then ends the server
             )
 
     def ready(self, timeout: float) -> None:

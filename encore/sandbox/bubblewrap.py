@@ -10,7 +10,7 @@ from pathlib import Path
 from encore.errors import UserError
 
 INSISTS = ("ENCORE_SANDBOX", "none: these programs may do what they like")
-TMPFS = 16 << 20  # bytes
+TMPFS = 16 << 20  # bytes of the program's file system
 SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache")
 
 

@@ -10,7 +10,7 @@ The child shuts itself in before it runs the program: no descriptors but its pip
 seccomp filter under which it can neither start, signal nor trace a process nor open a socket.
 """
 
-# ruff: noqa: F401 - the most common imports of programs are loaded once, and each child has them by fork
+# ruff: noqa: F401 - the most common imports of programs are loaded once, and each child inherits them by fork
 import base64
 import bisect
 import collections
@@ -98,7 +98,7 @@ def _attempt(call, names):
     """Return a line of JSON: the value of a call, or the kind of error it raised."""
     try:
         return json.dumps(_encoded(eval(compile(call, "<test>", "eval"), names)))
-    except BaseException as error:  # a program may raise anything, SystemExit too
+    except BaseException as error:  # a program may raise anything, even SystemExit
         return json.dumps({"error": type(error).__name__})
 
 
@@ -111,11 +111,11 @@ def _child(job, pipe, settings, shut):
     os.closerange(4, 1024)
     random.seed(0)  # a program that draws random numbers gets the same verdict again
     for name, value in settings["limits"].items():
-        # a program that ignores SIGXCPU has a second more; SIGKILL, at the hard limit, would not say that
+        # a program that ignores SIGXCPU has one second more; SIGKILL, at the hard limit, would not show that
         # time is up
         highest = value + 1 if name == "RLIMIT_CPU" else value
         resource.setrlimit(getattr(resource, name), (value, highest))
-    shut()  # from here on this process is the program's
+    shut()  # from here on this process belongs to the program
     names = {"__name__": "program", "__builtins__": __builtins__}
     try:
         exec(compile(job["program"], "<program>", "exec", dont_inherit=True), names)
@@ -158,7 +158,7 @@ def _run(job, settings, shut):
             os._exit(0)
     os.close(write)
     ended, written = _collect(read, job["wall"], settings["output"])
-    for kill in (os.killpg, os.kill):  # the child may have closed its pipe and gone on
+    for kill in (os.killpg, os.kill):  # the child may have closed its pipe and be running still
         with contextlib.suppress(ProcessLookupError):  # the child ended before it had a group
             kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
@@ -172,7 +172,7 @@ def _run(job, settings, shut):
 def _serve(source, sink):
     settings = _receive(source)
     sys.path += settings["folders"]
-    with contextlib.redirect_stdout(io.StringIO()):  # the frames are on stdout
+    with contextlib.redirect_stdout(io.StringIO()):  # stdout is for frames, so other output is caught
         for library in settings["libraries"]:
             importlib.import_module(library)
     settings["files"] = os.listdir()  # files that the libraries have left

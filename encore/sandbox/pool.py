@@ -25,8 +25,8 @@ from encore.sandbox.seccomp import instructions
 from encore.sandbox.values import Failed, read_values
 
 GRACE = 3.0  # seconds beyond a program's limit after which its sandbox counts as lost
-STARTS_WITHIN = 60.0  # seconds
-LONGEST_PROGRAM = 1 << 18  # characters
+STARTS_WITHIN = 60.0  # seconds within which a sandbox must start
+LONGEST_PROGRAM = 1 << 18  # characters of the longest program
 SHORT = 0.5  # seconds of wall time that each of many programs gets at first
 
 log = logging.getLogger(__name__)
@@ -193,7 +193,7 @@ class Pool:
         busy: dict[int, Sandbox] = {}
         waiting = [index for index, job in enumerate(jobs) if len(job.program) <= LONGEST_PROGRAM]
         waiting.reverse()
-        # another program may have killed the sandbox; a second time it is the program's own doing
+        # another program may have killed the sandbox; a second time it is the program's own fault
         again: set[int] = set()
         with selectors.DefaultSelector() as ready:
             try:

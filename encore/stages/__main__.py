@@ -36,10 +36,11 @@ from encore.runtime.progress import Progress
 from encore.stages.job import Job, typed
 from encore.stages.outcome import Outcome
 
-LOG = "train.log"  # beside metrics.json: here Snakemake puts what a stage writes to stderr
+LOG = "train.log"  # file beside metrics.json into which Snakemake writes a stage's stderr
 
 
-# makes the product of a stage in the folder `final` of the job's workdir; the stage is of the kind's model
+# makes the product of a stage in the folder `final` of the job's workdir; takes the stage as the model of its
+# kind
 Run = Callable[[Any, Job], Outcome]
 
 
@@ -129,7 +130,7 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
 
 def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Progress) -> None:
     """Run the stage, and write metrics.json last."""
-    import torch  # imported late, like the stage's imports: the environment is set, the work known
+    import torch  # imported late, like the stage's imports, because the environment must be set first
 
     torch.set_num_threads(options.threads)
     run: Run = importlib.import_module(f"encore.stages.{options.kind}").run
@@ -149,7 +150,7 @@ def load() -> None:
     """Import early the modules that `main` needs later; the environment is set before."""
     for kind in KINDS:
         importlib.import_module(f"encore.stages.{kind}")
-    # imported here, because only now the environment is set
+    # imported here, because the environment is set only now
     from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 
     get_checkpoint_conversion_mapping("")  # the first call, made for the first model, compiles 800 patterns
@@ -187,7 +188,7 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         if not nodes.told_by_launcher():
             say(f"error: {error}")
-        with contextlib.suppress(OSError):  # the log may lie on the disk that is full
+        with contextlib.suppress(OSError):  # the log may be on the disk that is full
             print(f"error: {error}", file=sys.stderr)
         nodes.note(error)
         return 2

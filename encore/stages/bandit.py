@@ -23,7 +23,7 @@ from encore.runtime.provenance import untrained
 from encore.stages.job import Job
 from encore.stages.outcome import Outcome
 
-ROUNDING = 1e-12  # largest distance from 1 of the sum of all probabilities
+ROUNDING = 1e-12  # largest allowed distance from 1 of the sum of all probabilities
 FORMULA = "no model: the policy is a table"
 
 

@@ -34,7 +34,7 @@ class Data:
 
     splits: Mapping[str, Split]
     sample: Split  # evenly spread prompts of the training data
-    demonstrations: Sequences  # the mean reward of these is to be 0
+    demonstrations: Sequences  # demonstrations whose mean reward is to be 0
     skipped: Mapping[str, int]  # number of skipped prompts by the reason
 
     @property

@@ -38,7 +38,8 @@ from encore.stages.trainer_config import arguments, batch_size, check_evaluation
 FORMULA = "parameters x tokens of prompts and completions x (6 policy + 2 reference)"
 MEASURED = 2048  # pairs of the training data, evenly spread, whose implicit reward is measured at the end
 CHANCE = 0.5
-TIED = 0.01  # share of ties; with more, the policy has not moved, or the completions of a pair are the same
+# largest share of ties; if there are more, the policy has not moved, or pairs have equal completions
+TIED = 0.01
 
 
 def run(stage: DpoStage, job: Job) -> Outcome:
@@ -71,13 +72,13 @@ def run(stage: DpoStage, job: Job) -> Outcome:
         processing_class=policy.tokenizer,
         peft_config=lora.adapters(stage.lora, policy.model, job.seed),
     )
-    if args.precompute_ref_log_probs:  # the log-probabilities are in the data now
+    if args.precompute_ref_log_probs:  # the log-probabilities have been added to the data
         trainer.ref_model = None
         reference.to("cpu")
     done = policy.train(trainer, stage, job)
     policy.save(job.workdir)
     del trainer
-    gc.collect()  # frees the optimizer's state, to have room for the reference
+    gc.collect()  # frees the optimizer's state, which makes room for the reference
     reference.to(policy.model.device)
 
     curve = curves.deterministic(curves.rows(done.history))

@@ -28,7 +28,8 @@ from encore.stages import setup
 from encore.stages.job import Job
 from encore.stages.outcome import Outcome
 
-AT_FIRST = ("groups/wrong_in_mixed",)  # measured before the policy has learned from the groups
+# metrics that are also reported before the policy has learned from the groups
+AT_FIRST = ("groups/wrong_in_mixed",)
 FORMULA = (
     "parameters x tokens of prompts and completions x (2 generation + 6 per iteration of forward and backward"
     " + 2 old log-probabilities, if computed + 2 reference, if beta is not 0);"

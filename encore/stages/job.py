@@ -26,7 +26,7 @@ class Job:
     workdir: Path  # folder of the training state; the product is its folder `final`
     out: Path  # metrics.json; other files of a kind of stage go beside it
     progress: Progress
-    evaluated: DataSets = field(default_factory=dict)  # kept out of the training data
+    evaluated: DataSets = field(default_factory=dict)  # data sets that are kept out of the training data
 
 
 def typed(kind: str, config: Mapping[str, Any]) -> tuple[Stage, DataSets]:

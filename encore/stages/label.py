@@ -37,7 +37,7 @@ from encore.stages.job import Job, task_of
 from encore.stages.outcome import Outcome, untrained
 
 FORMULA = "2 x parameters x tokens of prompts and completions, of each model that scores"
-CHANCE = 0.55  # share of pairs ranked as gold does; with less, there is next to nothing to learn
+CHANCE = 0.55  # share of pairs ranked as gold does; below it, there is almost nothing to learn
 Row = dict[str, Any]
 
 
@@ -56,7 +56,8 @@ def run(stage: LabelStage, job: Job) -> Outcome:
         labels, tokens, parameters = score(stage, job, rows, world)
         gold = annotators.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
         metrics = annotators.quality(rows, labels, gold) | labels.fitted
-        if earlier is not None:  # RLAIF's alignment: how often the new label agrees with the earlier label
+        # alignment in the sense of RLAIF: how often the new label agrees with the earlier one
+        if earlier is not None:
             metrics["accuracy/given"] = annotators.quality(rows, labels, earlier).get("accuracy", 0.0)
         if "accuracy" in metrics:
             checks.append(_better_than_chance(metrics["accuracy"], int(metrics["pairs"])))
@@ -147,7 +148,7 @@ def as_demonstrations(
                 skipped["skipped/empty"] += 1
             elif cut:
                 skipped["skipped/truncated"] += 1
-            elif value - value != 0:  # NaN or infinite
+            elif value - value != 0:  # true if it is NaN or infinite
                 skipped["skipped/nan"] += 1
             else:
                 good.setdefault(text, value)

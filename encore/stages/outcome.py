@@ -17,7 +17,7 @@ class Outcome:
     fit: provenance.Fit
     flops_a_token: float
     formula: str  # text that says how `flops_a_token` and the tokens are counted
-    curve: Sequence[curves.Row] = ()  # without times; empty if nothing is trained
+    curve: Sequence[curves.Row] = ()  # the curve without times; empty if nothing is trained
     clean: Callable[[], None] = lambda: None  # removes the training state
 
     def write(self, out: Path, product: Path, record: dict[str, Any], started: str) -> None:

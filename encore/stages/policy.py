@@ -27,8 +27,9 @@ class Policy:
     source: Source
     tokenizer: Any
     model: Any
-    saved_dtype: str | None = None  # the key of the stage; None: the type of the training
-    generation: Any = field(init=False)  # as loaded: trainers change the model's for their rollouts
+    saved_dtype: str | None = None  # the stage's key `saved_dtype`; None: the dtype of training
+    # the generation config as it was loaded, because trainers change the model's for their rollouts
+    generation: Any = field(init=False)
 
     def __post_init__(self) -> None:
         self.generation = copy.deepcopy(self.model.generation_config)

@@ -32,7 +32,8 @@ FORMULA = (
     " in bf16, + 6 an epoch) + 2 x reference parameters + critic parameters x (2 + 6 an epoch));"
     " reward model and pretraining documents not counted"
 )
-MEASURED = ("accuracy", "gold")  # at weight 0 if not rewarded, so that all curves can be compared
+# rewards that are logged, at weight 0 if not rewarded, so that all curves can be compared
+MEASURED = ("accuracy", "gold")
 # the mean over the first fifth of the steps says how fast the policy learns with a critic
 AT_FIRST = ("reward", "rewards/gold/mean", "value_loss", "explained_variance")
 # below 0, the critic predicts the returns worse than their mean does
@@ -80,7 +81,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
         ptx=documents,
     )
     trainer = ready.trainer(method)
-    if scorer:  # the reward model is no longer whole after the critic has its copy
+    if scorer:  # the reward model is incomplete once the critic has taken its copy
         scorer.spread() if gpus.sharded() else scorer.to(args.device)
     done = policy.train(trainer, stage, job)
     policy.save(job.workdir)
@@ -105,7 +106,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
 def _flops_a_token(ready: setup.Setup, sizes: dict[str, int], fine: bool) -> float:
     """Return the operations for a token; `fine`: the sampler's log-probabilities serve as old ones."""
     policy, epochs = ready.policy.model, ready.args.num_iterations
-    # 6: old log-probabilities are computed for the KL, and again for the loss
+    # 6, because old log-probabilities are computed for the KL, and again for the loss
     flops = (sizes["parameters"] - idle(policy)) * ((4 if fine else 6) + 6 * epochs)
     compared = ready.reference or policy
     flops += 2 * (lora.parameters(compared) - idle(compared))

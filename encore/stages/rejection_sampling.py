@@ -32,7 +32,7 @@ from encore.stages.job import Job
 from encore.stages.outcome import Outcome, untrained
 from encore.stages.policy import locate_policy
 
-# with less than a tenth, the data come from the easiest problems only
+# if fewer problems have a right completion, the data come from the easiest problems only
 COVERED = 0.10
 
 

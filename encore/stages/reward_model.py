@@ -46,7 +46,8 @@ FORMULA = "6 x parameters x tokens of prompts and responses (forward and backwar
 MEMBER_STRIDE = 10_007  # difference between the seeds of two members
 SIGMAS = 2.0  # a held-out accuracy within this many standard errors of a half may be chance
 EVALUATED = {"eval_accuracy": "accuracy/validation", "eval_loss": "loss/validation"}
-ARRANGED = {"grouped": (grouped, "prompts"), "shuffled": (shuffled, "pairs")}  # and what an element is
+# comparisons -> the function that arranges them, and the name of an element
+ARRANGED = {"grouped": (grouped, "prompts"), "shuffled": (shuffled, "pairs")}
 
 
 def run(stage: RewardModelStage, job: Job) -> Outcome:
@@ -64,7 +65,8 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
             f"{member_args.run_name}/member{number}" if member_args.run_name else member_args.run_name
         )
     data, checks = comparisons.read_comparisons(stage, job, tokenizer, args[0])
-    raw: dict[str, list[np.ndarray]] = {name: [] for name in data.scored}  # of each member, (sequences,)
+    # scores of each member, (sequences,)
+    raw: dict[str, list[np.ndarray]] = {name: [] for name in data.scored}
     fits: list[Fit] = []
     partly = reward_model.begin(job.workdir / "final")
     for number, member_args in enumerate(args):

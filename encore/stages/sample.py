@@ -20,7 +20,7 @@ from encore.stages.job import Job
 from encore.stages.outcome import Outcome, untrained
 from encore.stages.policy import locate_policy
 
-# with less than a half, most comparisons would be of a text with itself
+# if fewer texts are distinct, most comparisons would be of a text with itself
 DISTINCT = 0.50
 
 

@@ -17,7 +17,7 @@ from encore.sampling import vllm_server
 from encore.stages.job import Job
 from encore.stages.policy import locate_policy
 
-LOG = "vllm.log"  # beside metrics.json
+LOG = "vllm.log"  # file beside metrics.json
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def server(stage: RolloutStage, job: Job, args: Any) -> Iterator[Callable[[], No
     source, _ = locate_policy(stage, job.inputs)
     machine = nodes.server()
     host = nodes.address(machine) if machine else vllm_server.HOST
-    port, args.vllm_group_port = free_ports(2)  # free on this machine, and hardly in use on another
+    port, args.vllm_group_port = free_ports(2)  # free on this machine, and probably unused on another
     args.vllm_server_base_url = f"http://{host}:{port}"
     _bypass_proxies(host)
     workers = len(names.split(",")) if names else 0

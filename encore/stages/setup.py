@@ -41,13 +41,14 @@ class Task:
     """A task of a stage; `name` is its domain, or "" if the stage has only one task."""
 
     name: str
-    part: RolloutStage | Domain  # has the task, template, rewards, problems and, for a domain, its share
-    world: Any  # None for Hub data
+    # the part of the stage with task, template, rewards, problems and, for a domain, its share
+    part: RolloutStage | Domain
+    world: Any  # the task's world; None for Hub data
     weights: dict[str, float]
     rewards: dict[str, rules.Reward]
     problems: Any  # a dataset of encore.data.prompts
     checks: list[health.Check]  # checks of the problems that were left out
-    long: int | None  # number of prompts left out for their length; None if no prompt is too long
+    long: int | None  # number of prompts left out for their length; None if the length is not limited
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Setup:
     policy: Policy
     reference: Any  # a model; None without a KL, or if the reference is the policy without its adapters
     tasks: list[Task]
-    dataset: Any  # of the prompts, in the columns that rewards read
+    dataset: Any  # dataset of the prompts, in the columns that rewards read
 
     def trainer(self, method: Method) -> RolloutTrainer:
         """Return the trainer, in which each domain's rewards apply to the domain's prompts only."""
@@ -94,7 +95,7 @@ def defaults_of(args: GrpoArgs) -> dict[str, Any]:
     # on a CPU a static cache is a tenth faster than one that grows by copying
     growing = torch.cuda.is_available() or args.bf16
     cache = {} if growing else {"cache_implementation": "static"}
-    # a large model loads for minutes; a vLLM server that fails is noticed at once
+    # a large model loads for minutes, while a vLLM server that fails is noticed at once
     return {"save_steps": 20, "vllm_server_timeout": 1200.0, **cache}
 
 
@@ -120,7 +121,8 @@ def prepared(
     options = loading_options(stage, args)
     policy = load_policy(stage, job.inputs, **options)
     compared = isinstance(stage, PpoStage) or args.beta
-    adapted = stage.lora and "reference" not in job.inputs  # the policy without adapters is the reference
+    # if there are adapters, the policy without them is the reference
+    adapted = stage.lora and "reference" not in job.inputs
     reference = load_reference(policy, job.inputs, **options) if compared and not adapted else None
     end_with_turns(args, stage, policy)
     tasks = tasks_of(stage, job, policy.tokenizer, caps, scorer, measured)

@@ -49,7 +49,7 @@ from encore.stages.outcome import Outcome
 from encore.stages.policy import Policy, load_policy, loading_options, locate_policy, positions
 from encore.stages.trainer_config import arguments, batch_size
 
-LONG = "long"  # a reason to skip
+LONG = "long"  # reason to skip a document that is too long
 FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
 
 

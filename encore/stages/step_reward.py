@@ -37,7 +37,7 @@ from encore.worlds.protocol import World
 
 FORMULA = "6 x parameters x tokens of prompts and completions (forward and backward)"
 VALIDATION = 0.1  # share of the prompts that are held out
-CHANCE = 0.55  # chance to score a right label above a wrong one; with less, next to nothing was learnt
+CHANCE = 0.55  # probability to score a right label above a wrong one; below it, almost nothing was learnt
 
 
 def run(stage: RewardModelStage, job: Job) -> Outcome:
@@ -105,7 +105,7 @@ def _labelled(
     outcome = stage.labels == "outcome"
     if (
         sentinel.read_sentinel(data).get("kind") == "label_steps"
-    ):  # all labelled steps are learnt, because a roll-out may mend a wrong step
+    ):  # all labelled steps are learnt, because a rollout may repair a wrong step
         return step_labels.load(data), as_given, _last if outcome else lambda steps: steps
     task = task_of(data)
     world, chosen = task.make_world(), _last if outcome else until_wrong

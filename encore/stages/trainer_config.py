@@ -19,7 +19,7 @@ def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int,
     time on a CPU, are off there unless `args` asks for them. Raises UserError for a value that the class
     refuses, and for bf16, TRL's default, on a GPU without it.
     """
-    known = {each.name for each in fields(config_class)}  # for PPO, `args` has more keys
+    known = {each.name for each in fields(config_class)}  # for PPO, `args` has keys that this class lacks
     args = {
         name: value
         for name, value in stage.args.model_dump(mode="json", exclude_unset=True).items()
@@ -39,11 +39,12 @@ def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int,
         **tracking.arguments(),
         "disable_tqdm": True,
         "dataloader_pin_memory": False,
-        "ddp_find_unused_parameters": False,  # no parameter is unused; TRL's default looks at every step
+        # no parameter is unused, and TRL's default searches for unused ones at every step
+        "ddp_find_unused_parameters": False,
         "logging_nan_inf_filter": False,  # the trainers stop at the first NaN instead of hiding it
     }
     if not torch.cuda.is_available():
-        values |= {"use_cpu": True, "bf16": args.get("bf16") or False, "fp16": False}  # no fp16 on a CPU
+        values |= {"use_cpu": True, "bf16": args.get("bf16") or False, "fp16": False}  # a CPU has no fp16
     try:
         made = config_class(**values)
     except (TypeError, ValueError) as error:

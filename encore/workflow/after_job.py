@@ -25,13 +25,13 @@ CAUSES: dict[int, str] = {
     signal.SIGXCPU: "over a limit of processor time (`ulimit -t`)",
     **dict.fromkeys((signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE), CRASHED),
 }
-BY_SIGNAL = 128  # a shell adds it to the number of the signal that has ended a command
+BY_SIGNAL = 128  # number that a shell adds to the number of the signal that has ended a command
 
 
 def made(result: Path, made_from: str | None = None) -> int:
     """Note the digests of a result's files and what the result was made from; return the exit status."""
     sys.path.append(str(ROOT))
-    from encore.runtime import digests  # imported here: only now Python finds it
+    from encore.runtime import digests  # imported here, because Python finds it only now
 
     try:
         digests.note(result)
@@ -51,7 +51,7 @@ def ended(status: int, log: Path) -> int:
     line = _cause(status)
     try:
         _add(log, line)
-    except OSError as error:  # the job may have failed for the same reason: it could not open its log
+    except OSError as error:  # the job may have failed for the same reason, that its log could not be opened
         print(f"{line}\nerror: {log}: {os.strerror(error.errno or 0)}".lstrip(), file=sys.stderr)
     return status
 

@@ -21,8 +21,8 @@ from encore.recipe.recipe import Recipe
 from encore.runtime import tracking
 
 CHOSEN_KEYS = ("arms", "claims")
-KEYS = ("scale", "seeds", "track", "part", *CHOSEN_KEYS)  # keys of --config for every target
-OF_ONE = {  # keys for these targets alone; a recipe that is a file may be named for every target
+KEYS = ("scale", "seeds", "track", "part", *CHOSEN_KEYS)  # keys of --config that every target takes
+OF_ONE = {  # keys that only these targets take; a recipe that is a file may be named for every target
     "all": ("recipe",),
     "preflight": ("recipe", "arm"),
     "plan": ("recipe", "gpus", *Assumptions.__dataclass_fields__),
@@ -34,13 +34,13 @@ class Choice:
     """The choices in `--config`, some of which apply to one target alone."""
 
     scale: str
-    seeds: int | tuple[int, ...] | None  # number of seeds, or the seeds; None: as many as the recipe says
-    auto: bool = False  # from look to look, if the recipe claims anything
+    seeds: int | tuple[int, ...] | None  # number of seeds, or a list of seeds; None: the recipe's own number
+    auto: bool = False  # whether looks decide the number of seeds, if the recipe has claims
     track: str = tracking.NONE  # the tracker of each training
     recipe: str | None = None
-    arm: str | None = None  # None: the recipe's first
-    asked: tuple[tuple[str, Any], ...] = ()  # all of --config
-    arms: tuple[str, ...] = ()  # (): all arms
+    arm: str | None = None  # the arm; None: the recipe's first
+    asked: tuple[tuple[str, Any], ...] = ()  # all keys and values of --config
+    arms: tuple[str, ...] = ()  # the chosen arms; (): all arms
     claims: tuple[str, ...] = ()  # claims whose arms are run
     file: Path | None = None  # the file of a recipe that is not in recipes/
     part: tuple[int, int] = (1, 1)  # (k, n): part k of n of the grid; with several parts no page is made

@@ -9,7 +9,7 @@ from encore.errors import UserError
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_all
 
-NOTE = "recipe.path"  # file in the folder of a recipe's checkpoints that says where the recipe lies
+NOTE = "recipe.path"  # file in the folder of a recipe's checkpoints with the recipe's path
 
 
 def unused(graph: Graph, folder: Path) -> list[Path]:

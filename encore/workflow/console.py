@@ -22,7 +22,7 @@ def say_planned(nodes: Iterable[Node], user_file: Path | None = None, wait: bool
     """
     left = [astuple(node) for node in nodes if not Path(node.sentinel).exists()]
     if left:
-        with TemporaryFile("w+") as file:  # a pipe would be full before the planner reads
+        with TemporaryFile("w+") as file:  # a pipe would fill up before the planner reads it
             json.dump(left, file)
             file.seek(0)
             command = [sys.executable, "-m", "encore.forecast.left", *([str(user_file)] if user_file else [])]

@@ -111,7 +111,7 @@ class Jobs:
             return looks.judged(self.graph, report.recipe, report.scale, taken)
         return validity.judged(self.graph, report.recipe, self.grid(report))
 
-    # rules without a job of their own
+    # rules without their own job
 
     def page(self, recipe: str) -> Path:
         """Return the page of a recipe that this run will make."""
@@ -175,7 +175,7 @@ class Jobs:
             "config": self.config,
             "inputs": lambda w: _options(self.graph.inputs(_node(w))),
             **self._made_from(),
-            # resumable state is not an output, because Snakemake deletes outputs before a job
+            # resumable state is no output, because Snakemake deletes outputs before a job
             "checkpoints": lambda w: _state(self.graph, _node(w)),
             "threads": self.threads,
         }
@@ -185,7 +185,7 @@ class Jobs:
         return {
             "config": self.config,
             "model": self.model,
-            # a function of `input` is not compared with that of the last run; the lineage says the same
+            # Snakemake does not compare a function of `input` with the last run's; the lineage covers it
             "judges": lambda w, input: self.judges(w),
             **self._made_from(),
         }

@@ -70,13 +70,14 @@ def mark(
         reasons[page] = _displaced(page) or (_of_page(page, table, memory.digest) if page.exists() else None)
     for path, reason in reasons.items():
         if path.exists() and reason is None and not digests.listing(path).exists():
-            digests.note(path, memory.digest)  # made before there were lists, or its list was deleted
+            # the result was made before there were lists, or its list was deleted
+            digests.note(path, memory.digest)
     memory.save()
     for path, reason in reasons.items():
         if reason is None:
             marker(path).unlink(missing_ok=True)
         else:
-            # Snakemake compares small inputs by content, so each marker differs from those before it
+            # Snakemake compares small inputs by content, so each marker differs from all earlier markers
             marker(path).write_text(f"{reason}\n{time_ns()}\n", encoding="utf-8")
     silent = {Path(node.sentinel) for node in later} - {Path(node.sentinel) for node in nodes}
     told = {path: reason for path, reason in reasons.items() if reason and path not in silent}

@@ -14,8 +14,8 @@ from pathlib import Path
 from encore.errors import UserError
 
 COMMENT = "rule_"  # beginning of the comment that Snakemake's executor gives each of its jobs
-PATIENCE = 600.0  # seconds that they may take to end
-LOOK = 1.0  # seconds between two looks
+PATIENCE = 600.0  # seconds within which they must end
+LOOK = 1.0  # seconds between two checks
 Ask = Callable[[list[str]], str]
 
 

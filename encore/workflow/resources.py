@@ -6,7 +6,7 @@ from typing import Any
 from encore.recipe.graph import Graph, Node
 
 MINUTES = 120
-LONGEST = 2880  # most minutes of a job: few partitions grant more than two days
+LONGEST = 2880  # largest number of minutes of a job: few partitions grant more than two days
 MEMORY = 4000  # MB
 MEMORY_OF_A_GPU = 64_000  # MB
 

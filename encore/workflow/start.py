@@ -37,7 +37,7 @@ def start(
             raise broken[user_file.stem]
         try:
             chosen = choice(recipes, config)
-        except UserError as error:  # perhaps the broken recipe is the one that is meant
+        except UserError as error:  # the broken recipe may be the one that the user means
             raise next(iter(broken.values()), error) from None
         jobs = Jobs(Graph(recipes), chosen, checkpoints)
         return jobs, _prepare(jobs, broken, quickstart) if is_main_process else None

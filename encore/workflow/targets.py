@@ -18,7 +18,7 @@ from encore.workflow.choice import KEYS, OF_ONE, Choice, selection
 from encore.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES, Report
 from snakemake_logger_plugin_encore import is_snakemake
 
-# modes of Snakemake that only look: they neither run jobs nor need the folder to themselves
+# modes of Snakemake that only read: they neither run jobs nor need the folder to themselves
 LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
 
@@ -27,7 +27,8 @@ def arguments() -> Namespace | None:
     """Return Snakemake's own command line, parsed by Snakemake; None if it runs as a library."""
     if not is_snakemake(sys.argv[0]):
         return None
-    from snakemake.cli import get_argument_parser  # slow to import, and of no use to the jobs
+    # imported here, because it is slow to import and jobs do not need it
+    from snakemake.cli import get_argument_parser
 
     return get_argument_parser().parse_known_args(sys.argv[1:])[0]
 
@@ -60,7 +61,7 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     Raises UserError if the target is unknown.
     """
     recipes = graph.recipes
-    path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
+    path = os.path.relpath(target) if "/" in target else target  # in the form in which Snakemake reads it
     parts = path.split("/")
     if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints", "faults", "gallery"):
         return []
@@ -147,7 +148,7 @@ def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
         raise UserError(f'{target}: unknown {what} "{node.name}"{nearest(node.name, names)}')
     _check_file(target, target.rpartition("/")[2], EVAL_FILES if evaluates else STAGE_FILES, node.name)
     _, seeds = recipe.selection(node.scale, "report", LOOKS[-1] if chosen.auto else chosen.seeds)
-    pinned = graph.owner(replace(node, seed=seeds[0]))  # its seed may not be one of the run's
+    pinned = graph.owner(replace(node, seed=seeds[0]))  # its seed may differ from the run's seeds
     if node.seed not in seeds and node != pinned:
         raise UserError(f"{target}: seeds are {seeds[0]} to {seeds[-1]}; ask for more with --config seeds=N")
     owner = graph.owner(node)

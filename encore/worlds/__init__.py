@@ -57,7 +57,7 @@ WORLDS: dict[str, Any] = {
     "products": Products,
     "sort": Sort,
 }
-NO_DIALS = ("world", "code")  # keys of a task that are not dials; code: the digest of a user's world
+NO_DIALS = ("world", "code")  # keys of a task that are not dials; code is the digest of a user's world
 PROBLEMS = 4096  # distinct training problems of a world, unless the recipe sets their number
 TEST_SHARE = 8  # one question in this many is a test question
 
@@ -157,7 +157,8 @@ def _draws(world: World, seed: int, split: str) -> Iterator[Problem]:
     """Yield the split's problems without end. Raises UserError if there seem to be none."""
     rng = random.Random(f"{world.name} {split} {seed}")
     missed = 0
-    while missed < 2000:  # draws in a row: by chance with probability 1e-116 at most
+    # number of draws in a row without a new question; by chance this has probability 1e-116 at most
+    while missed < 2000:
         problem = world.problem(rng)
         if split_of(problem.question) == split:
             missed = 0

@@ -130,7 +130,7 @@ class Bilingual:
             self.language in (*LANGUAGES, "either"),
             f'language: expected one of {expected}; got "{self.language}"',
         )
-        _ = self.sums  # checks the other dials
+        _ = self.sums  # making it checks the other dials
 
     @property
     def sums(self) -> Chain:

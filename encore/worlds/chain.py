@@ -38,7 +38,8 @@ from encore.worlds.protocol import Document, Problem, require
 from encore.worlds.steps import ends, matches, take, texts
 from encore.worlds.sums import STEP, Adder, adder, careless, expression, left_to_right, operands_of, slip
 
-SUMMANDS = 3  # most summands of a step if the working counts, as many as the kinds of document add at once
+# largest number of summands of a step if the working counts, which the kinds of document also use
+SUMMANDS = 3
 BETWEEN = ",|wait"  # separators of steps
 
 
@@ -92,7 +93,8 @@ def chain_error(world: "Chain", problem: Problem, rng: random.Random) -> str:
 
 def truncated(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     n = problem.difficulty
-    kept = rng.randint(min(2, n - 1), n - 1)  # number of terms kept; at least one is left out
+    # number of terms that are kept, so that at least one is left out
+    kept = rng.randint(min(2, n - 1), n - 1)
     steps, total = left_to_right(operands_of(problem.question)[:kept], careless(error, rng))
     return tagged(",".join(steps), str(total))
 
@@ -161,7 +163,8 @@ def unrepaired(problem: Problem, completion: str) -> float:
 
 def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]:
     """Return `Chain.steps` of the scratchpad, and the numbers that are left after them."""
-    left = [*operands_of(problem.question)]  # never grows: a step consumes at least what it adds
+    # the numbers left; the list never grows, because a step consumes at least what it adds
+    left = [*operands_of(problem.question)]
     before: dict[tuple[int, ...], list[int]] = {}  # operands -> the numbers left when they were last added
     verdicts = []
     for match in matches(STEP, texts(completion, BETWEEN)):
@@ -255,7 +258,7 @@ class Chain:
         count = rng.choices(counts, weights=self.weights or None)[0]
         terms = self.draw(count, rng)
         problem = Problem(expression(terms) + "=", str(sum(terms)), count)
-        if self.slipped and rng.random() < self.slipped:  # without the dial nothing is drawn
+        if self.slipped and rng.random() < self.slipped:  # without the dial no random number is drawn
             (first,), _ = left_to_right(terms[:2], adder(repeat(True), rng))
             return replace(problem, begun=f"<think>{first},")
         return problem

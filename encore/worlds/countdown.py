@@ -38,7 +38,7 @@ from encore.worlds.habits import HABITS, STEP
 from encore.worlds.protocol import Document, Problem, require
 from encore.worlds.steps import ends, matches, take
 
-CHECK = r"(?::[0-9]{1,9})?"  # the target again, behind a result that is compared with it
+CHECK = r"(?::[0-9]{1,9})?"  # the target again, after a result that is compared with it
 UNDONE = {"+": "-", "-": "+", "*": "/"}
 LARGEST_RESULT = 999  # largest result of a step in a document
 
@@ -49,7 +49,7 @@ def attempt(numbers: Sequence[int], rng: random.Random, operators: str = "+-*") 
     With the operators `+-` it has no brackets, and its steps go from left to right.
     """
     parts = [Work(str(number), number, (number,)) for number in numbers]
-    if operators == "+-":  # brackets would reach no other values
+    if operators == "+-":  # with these operators, brackets would reach no other values
         rng.shuffle(parts)
         work = parts.pop()
         for part in parts:

@@ -9,7 +9,7 @@ from typing import Any
 from encore.errors import UserError, nearest
 from encore.worlds.protocol import World
 
-# dials whose value is a share; the other dials are mean numbers of tokens or tries
+# dials with a share as value; other dials are mean numbers of tokens or tries
 SHARES = ("error", "right", "switch", "other", "repeat", "drop", "lost", "misread")
 LARGEST = {"weight": inf, **dict.fromkeys(SHARES, 1.0)}
 

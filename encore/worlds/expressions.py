@@ -22,7 +22,7 @@ class Work:
     value: Any  # an int, or a Fraction if it is not whole
     numbers: tuple[int, ...]
     steps: tuple[str, ...] = ()
-    sign: str = ""  # the last operator; "" for a number
+    sign: str = ""  # the last operator; "" for a single number
 
 
 def combine(x: Work, sign: str, y: Work) -> Work:
@@ -80,7 +80,7 @@ def _reach(parts: list[Work], target: int) -> Work | None:
                 if (sign in ("+", "*") and i > j) or (sign == "/" and not y.value):
                     continue
                 if not rest and operator(x.value, y.value) != target:
-                    continue  # before its text is made, which takes most of the time
+                    continue  # skipped before its text is made, which takes most of the time
                 if work := _reach([*rest, combine(x, sign, y)], target):
                     return work
     return None

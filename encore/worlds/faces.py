@@ -33,7 +33,7 @@ RULES: Mapping[str, Mapping[str, int]] = {
     "rank": {"J": 11, "Q": 12, "K": 13},
 }
 OTHER = {"ten": "rank", "rank": "ten"}
-MARKS = {rule: f"{rule}: " for rule in RULES}  # how a question names its rule
+MARKS = {rule: f"{rule}: " for rule in RULES}  # the beginning of a question, which names its rule
 FACES = "JQK"
 STEP = re.compile(r"([JQK]|[0-9]{1,4})\+([JQK]|[0-9]{1,4})=([0-9]{1,5})")
 

@@ -33,7 +33,7 @@ LONGEST = 500  # characters of an answer; a longer text is no answer
 # a box; without braces its content is the beginning of a formula: "write \boxed here" has none
 BOX = re.compile(r"\\boxed(?![A-Za-z])\s{0,3}(?:(\{)|(?=[-+]?(?:\.?\d|\\[A-Za-z])|[A-Za-z](?![A-Za-z])))")
 FRAME = re.compile(r"\\fbox\s{0,3}(\{)")
-AFTER_BARE = re.compile(r"[$\n]|\\[)\]]")  # the end of a box without braces
+AFTER_BARE = re.compile(r"[$\n]|\\[)\]]")  # marks the end of a box without braces
 BLANK = re.compile(r"(?:\\[hv]?phantom\{[^{}]*\}|\\[,;:! ]|[\s?_])*")
 MARK = "####"
 DOLLARS = re.compile(r"(?<!\\)\$(?=\d)")
@@ -47,7 +47,7 @@ DENIAL = re.compile(
     r"\b(?:not|never|neither|nor|cannot|wrong|incorrect|false|instead of|rather than)\b|n't\b", re.IGNORECASE
 )
 CLAUSE = re.compile(r"\n|[.;:!?,](?=\s|$)|\b(?:but|so|thus|hence|therefore)\b", re.IGNORECASE)
-CLAUSE_LENGTH = 200  # characters searched before a box for a denial, and behind it for a question mark
+CLAUSE_LENGTH = 200  # characters searched before a box for a denial, and after it for a question mark
 SENTENCE = re.compile(r"[\n?]|[.!](?=\s|$)")
 CALCULATED = re.compile(r"<<[^<>]*>>")  # GSM8K's calls of a calculator, between the sign and the result
 LAYOUT = re.compile(r"[\s$\\,]")  # characters by which two spellings of one number may differ

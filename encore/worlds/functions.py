@@ -40,11 +40,11 @@ DO: Mapping[str, Callable[[int, int], int]] = {
     "max": max,
 }
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "mod": "%"}
-LARGEST = 999  # largest value in a shown test
+LARGEST = 999  # largest value in a test that a question shows
 LONGEST = 400  # most characters of a program that is run
 SHOWN = range(10)  # inputs of the tests that a question shows
-HIDDEN = range(-20, 41)  # inputs of the hidden tests
-UNSEEN = 6  # number of hidden tests
+HIDDEN = range(-20, 41)  # inputs of the tests that a question does not show
+UNSEEN = 6  # number of tests that a question does not show
 
 
 def done(steps: list[Step], x: int) -> int:
@@ -144,7 +144,7 @@ def _passed(problem: Problem, body: str) -> Verdicts:
 
 
 def _verdicts(problem: Problem, completion: str) -> Verdicts:
-    body = answer(completion) or ""  # "": no answer, or an empty answer
+    body = answer(completion) or ""  # "" for no answer, or an empty answer
     return _passed(Problem(problem.question, "", 0), body)
 
 
@@ -184,7 +184,8 @@ class Functions:
         for _ in range(10_000):
             steps = [_step(rng) for _ in range(rng.randint(*self.operations))]
             listed = " ".join(f"{name}{number}" for name, number in steps)
-            inputs = random.Random(listed).sample(SHOWN, self.shown)  # one question a function, in one split
+            # a function always has the same tests, so it has one question and one split
+            inputs = random.Random(listed).sample(SHOWN, self.shown)
             shown = {x: done(steps, x) for x in sorted(inputs)}
             if max(map(abs, shown.values())) <= LARGEST and len({*shown.values()}) == len(shown):
                 question = f"{listed}|{' '.join(f'{x}:{y}' for x, y in shown.items())}"

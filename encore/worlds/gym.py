@@ -23,15 +23,15 @@ from encore.worlds.answers import answer
 from encore.worlds.final_answer import final_answer
 from encore.worlds.protocol import Document, Problem
 
-LIBRARY = "reasoning_gym"  # the module, and the key of a task
+LIBRARY = "reasoning_gym"  # name of the module, and of the key of a task
 LOADED = (LIBRARY, "pydantic", "numpy")  # modules that each sandbox loads once
-RIGHT = 0.99  # the least score of a right answer, as in gym_inside.py
+RIGHT = 0.99  # least score of a right answer, as in gym_inside.py
 LONGEST = 20_000  # characters of an answer; a longer answer is wrong
 TOGETHER = 32  # number of calls in a program
-MOST_DRAWN = 256  # most problems that are drawn ahead
-ATTEMPTS = 200  # most numbers in a row without a problem
-KEPT = 50_000  # most problems, and scores, of a task that a process remembers
-BUDGET = 60.0  # seconds after which, if an answer hangs, the remaining answers count as wrong
+MOST_DRAWN = 256  # largest number of problems that are drawn ahead
+ATTEMPTS = 200  # largest number of attempts in a row without a problem
+KEPT = 50_000  # largest number of problems, and of scores, that a process remembers for a task
+BUDGET = 60.0  # seconds; if an answer hangs for longer, the remaining answers count as wrong
 log = logging.getLogger(__name__)
 LIMITS = Limits(wall=20.0, budget=3600.0, cpu=60, memory=4 << 30, output=1 << 24, descriptors=64)
 
@@ -144,7 +144,7 @@ class Gym:
 
 @cache
 def _made(name: str, keys: str) -> Gym:
-    return Gym(name, keys)  # one world for each task, because it remembers what it has drawn
+    return Gym(name, keys)  # there is one world for each task, because it remembers what it has drawn
 
 
 def make(task: Mapping[str, Any]) -> Gym:

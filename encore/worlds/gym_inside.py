@@ -18,10 +18,11 @@ import numpy
 from pydantic import TypeAdapter, ValidationError
 from reasoning_gym.factory import DATASETS, create_dataset
 
-RIGHT = 0.99  # the least score of a right answer; some scorers lose the rest to rounding
+RIGHT = 0.99  # least score of a right answer; rounding costs some scorers the rest
 TO_SCORE, TO_DRAW = 2, 20  # seconds of CPU that an answer and a problem may take
-SET = ("seed", "size")  # fields of every configuration that Encore sets
-EXAMPLES = ("example_answer", "example_correct_answer", "possible_answer")  # metadata, if there is no answer
+SET = ("seed", "size")  # fields that Encore sets in every configuration
+# metadata with an answer, for tasks without the field `answer`
+EXAMPLES = ("example_answer", "example_correct_answer", "possible_answer")
 
 
 class Late(BaseException):
@@ -100,7 +101,7 @@ class Task:
         numpy.random.seed(item)
         try:
             return self.data[item]
-        except IndexError:  # a data set that is created completely when it is opened has `size` problems
+        except IndexError:  # a data set that is created completely when it is opened has only `size` problems
             config = dataclasses.replace(self.data.config, seed=item, size=1)
             return type(self.data)(config)[0]
 
@@ -108,7 +109,7 @@ class Task:
         """Return question, answer and pickled problem; None if the library's own answer is wrong."""
         entry = _timed(TO_DRAW, self.entry, item)
         answer, held = entry["answer"], entry.get("metadata") or {}
-        if answer is None:  # there are many right answers
+        if answer is None:  # the task has many right answers, and so none in this field
             examples = [held[key] for key in EXAMPLES if held.get(key) is not None]
             answer = next((text if isinstance(text, str) else json.dumps(text) for text in examples), "")
         answer = str(answer).strip()

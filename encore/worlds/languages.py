@@ -34,7 +34,8 @@ VOCABULARY = (*(word for spelt in SPELT.values() for word in spelt.values()), SE
 READ = {word.strip(): symbol for spelt in SPELT.values() for symbol, word in spelt.items()}
 LANGUAGE = {word.strip(): language for language, spelt in SPELT.items() for word in spelt.values()}
 PIECE = re.compile(rf"[A-Za-z]+ ?|{SEPARATOR}|[\s\S]")  # a piece of text that is read by itself
-WORD = re.compile(rf"[{re.escape(SYMBOLS)}]|[^\s,.{re.escape(SYMBOLS)}]+")  # a word of a language, or of none
+# a word of one of the languages, or of neither
+WORD = re.compile(rf"[{re.escape(SYMBOLS)}]|[^\s,.{re.escape(SYMBOLS)}]+")
 
 
 def other(language: str) -> str:

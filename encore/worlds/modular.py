@@ -79,7 +79,8 @@ def recited(
 def truncated(
     world: "Modular", problem: Problem, rng: random.Random, *, error: float = 0.0, lost: float = 0.0
 ) -> str:
-    kept = rng.randint(1, problem.difficulty - 2)  # number of steps kept; at least one is left out
+    # number of steps that are kept, so that at least one is left out
+    kept = rng.randint(1, problem.difficulty - 2)
     sums = _work(world, problem, error, lost, rng, kept)
     return tagged(_written(sums), str(sums[-1]))
 

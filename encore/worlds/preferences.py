@@ -44,7 +44,7 @@ from encore.worlds.replies import (
 )
 from encore.worlds.sums import adder, careless, left_to_right, operands_of, slip
 
-# mixture of `reference`: what a paid writer delivers, not the best possible replies
+# mixture of `reference`: replies as a paid writer delivers them, not the best possible ones
 REFERENCE = {"good": 0.4, "plain": 0.3, "wordy": 0.2, "curt": 0.1}
 REFERENCE_ERROR = 0.03
 
@@ -118,7 +118,8 @@ def rude(
 
 
 def truncated(world: "Preferences", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
-    kept = rng.randint(2, problem.difficulty - 1)  # number of terms kept; at least one is left out
+    # number of terms that are kept, so that at least one is left out
+    kept = rng.randint(2, problem.difficulty - 1)
     return solution(*left_to_right(operands_of(problem.question)[:kept], careless(error, rng)), rng)
 
 

@@ -31,9 +31,11 @@ class World(Protocol):
     """A seeded generator of problems with verifiers; its fields are the dials of a recipe's `task`."""
 
     name: str
-    vocabulary: tuple[str, ...]  # every token the world's text can contain, whatever its dials
-    kinds: Mapping[str, Document]  # the documents a corpus may mix; keyword arguments are a kind's dials
-    rewards: Mapping[str, Callable[[Problem, str], float]]  # the world's own, such as partial credit
+    vocabulary: tuple[str, ...]  # all tokens that the world's text can contain, whatever its dials
+    # the kinds of document that a corpus may mix; their keyword arguments are dials
+    kinds: Mapping[str, Document]
+    # rewards of the world itself, such as partial credit
+    rewards: Mapping[str, Callable[[Problem, str], float]]
 
     def problem(self, rng: random.Random) -> Problem: ...
 

@@ -23,7 +23,8 @@ from encore.worlds.protocol import Problem
 from encore.worlds.steps import matches
 from encore.worlds.sums import STEP, operands_of
 
-MARKS = {"english": "English: ", "spanish": "Spanish: "}  # how a question asks for a language
+# the beginning of a question, which asks for a language
+MARKS = {"english": "English: ", "spanish": "Spanish: "}
 SUMMARIES = {"english": "The sum is ", "spanish": "La suma es "}  # the phrase that may stand before an answer
 INTEGER = re.compile("-?[0-9]+")
 

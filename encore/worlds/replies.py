@@ -43,8 +43,8 @@ class Reading:
 
     tokens: int  # number of tokens without the end of sequence
     stated: str | None
-    additions: int  # number of additions in steps that are right and lead on
-    steps: tuple[bool, ...]  # for each step: whether it is right and leads on
+    additions: int  # number of additions in right steps with operands that were left
+    steps: tuple[bool, ...]  # whether each step is right, with operands that were left
     step_ends: tuple[int, ...]  # the character offset just past each step
     false_steps: int  # number of steps with a wrong sum
     courtesies: int
@@ -65,7 +65,7 @@ def count_tokens(text: str) -> int:
     return len(TOKEN.findall(text))
 
 
-@lru_cache(maxsize=1024)  # all rewards of a world read the same replies
+@lru_cache(maxsize=1024)  # cached, because all rewards of a world read the same replies
 def read_reply(question: str, reply: str) -> Reading:
     """Return the content of a reply to `question`."""
     left = [*operands_of(question)]

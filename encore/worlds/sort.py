@@ -37,7 +37,7 @@ def written(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def read_numbers(text: str) -> list[int] | None:
+def _read_numbers(text: str) -> list[int] | None:
     """Return the numbers of a text such as `3,5,9`; None for any other text."""
     parts = text.split(",") if len(text) <= LONGEST_STEP else []
     if not parts or not all(part.isascii() and part.isdigit() for part in parts):
@@ -106,7 +106,7 @@ def filler(
 
 def position(problem: Problem, completion: str) -> float:
     """Return the share of positions with the right number (`sort_distance_reward`); 0 for a wrong length."""
-    numbers, stated = given(problem), read_numbers(answer(completion) or "")
+    numbers, stated = given(problem), _read_numbers(answer(completion) or "")
     if stated is None or len(stated) != len(numbers):
         return 0.0
     return sum(x == y for x, y in zip(stated, sorted(numbers), strict=True)) / len(numbers)
@@ -118,7 +118,7 @@ def inclusion_ordering(problem: Problem, completion: str) -> float:
     A wrong length gets 0. `3,3,3` earns a point for each of its pairs: the lecture's
     `sort_inclusion_ordering_reward` can be gamed in the same way.
     """
-    numbers, stated = given(problem), read_numbers(answer(completion) or "")
+    numbers, stated = given(problem), _read_numbers(answer(completion) or "")
     if stated is None or len(stated) != len(numbers):
         return 0.0
     inclusion = sum(number in stated for number in numbers)
@@ -171,7 +171,7 @@ class Sort:
         verdicts = []
         for text in texts(completion, ";"):
             listed, _, pick = text.partition(":")
-            picked = read_numbers(pick)
+            picked = _read_numbers(pick)
             verdicts.append(bool(left) and listed == written(left) and picked == [min(left)])
             left, _ = take(left, (picked or [])[:1])
         return verdicts

@@ -55,7 +55,7 @@ def tokenizer(worlds: Iterable[World], model_max_length: int = 1024) -> Any:
     Tags such as `<think>` are ordinary tokens, so decoding with `skip_special_tokens` keeps them. Neither BOS
     nor EOS is added.
     """
-    # imported here, because checking a recipe needs the worlds but not the tokenizer
+    # imported here, because checks of recipes need the worlds but not the tokenizer
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast  # imported here for the same reason
 

@@ -41,7 +41,7 @@ def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) ->
             available = len(problems)
             raise UserError(f"items: {items} asked, but {spec.name} has {available}")
     checked = spec.model_dump_json(exclude_unset=True)
-    _verifier(checked)  # a verifier that cannot be loaded is reported before anything is sampled
+    _verifier(checked)  # loaded now, so that a broken verifier is reported before anything is sampled
     rows = [
         {
             "question": question,
@@ -70,7 +70,7 @@ def of(doc: Doc) -> Problem:
 
 def text_to_verify(doc: Doc, results: list[str]) -> str:
     """Return the text that a verifier reads: the prompt's prefill and the first of `results`."""
-    said = getattr(results[0], "said", results[0])  # the text of a tool answers nothing
+    said = getattr(results[0], "said", results[0])  # the text of a tool is not part of an answer
     return str(doc["prefill"] + said)
 
 

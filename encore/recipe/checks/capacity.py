@@ -17,7 +17,8 @@ from encore.recipe.kinds.stage import Asking
 from encore.recipe.task import Asked, DataSet, GymTask, Task, WorldTask
 from encore.runtime import extras
 
-# questions of a world: drawing more takes over ten seconds, at each start and in each stage
+# largest number of questions drawn from a world; more would take over ten seconds, at each start and in each
+# stage
 MOST = 100_000
 
 
@@ -28,7 +29,7 @@ class Count(NamedTuple):
     task: Task
     questions: int
     split: str
-    why: str  # the key that sets the number, or what uses the questions
+    why: str  # the key that sets the number, or the part that uses the questions
 
 
 def check_capacity(graph: Graph, nodes: Iterable[Node]) -> None:

@@ -32,8 +32,8 @@ from encore.recipe.metric_names import (
 from encore.recipe.recipe import Recipe
 
 OF_OURS = re.compile(r"\b(ours|said here)\b", re.IGNORECASE)
-PAPER = re.compile(r"arXiv (\d{4}\.\d{4,5})")  # begins the source of a paper's claim
-FEWEST = 2  # smallest number of places of a frontier, between which a score can be interpolated
+PAPER = re.compile(r"arXiv (\d{4}\.\d{4,5})")  # beginning of the source of a paper's claim
+FEWEST = 2  # smallest number of places of a frontier between which a score can be interpolated
 
 
 def check_claims(recipe: Recipe) -> None:
@@ -83,7 +83,8 @@ def _origin(source: str) -> str:
 def _check_gates(recipe: Recipe) -> None:
     """Check the needs of every claim, and check every gate at each scale of the claims that need it."""
     gates = recipe.document.gates
-    scales: dict[str, set[str]] = {name: set() for name in gates}  # gate -> where a claim needs it
+    # gate -> the scales at which a claim needs it
+    scales: dict[str, set[str]] = {name: set() for name in gates}
     for claim in recipe.document.claims.values():
         for need in claim.needs:
             known(f"claims.{claim.id}.needs", [need.gate], list(gates), "gate")

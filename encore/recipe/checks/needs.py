@@ -8,7 +8,7 @@ from encore.recipe.kinds.reward_model import RewardModelStage
 from encore.recipe.kinds.stage import Asking, Stage
 from encore.recipe.task import GymTask
 
-LABELLED = ("samples", "step labels")  # by a world or beforehand
+LABELLED = ("samples", "step labels")  # products that a world labels, or that have labels already
 
 
 def _readable_stage(graph: Graph, node: Node) -> Stage | None:

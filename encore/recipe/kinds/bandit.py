@@ -20,22 +20,25 @@ COMPARING = (
 class BanditArgs(Args):
     """The `args` of a stage `bandit`; encore/bandit/estimators.py has the equations."""
 
-    learning_rate: Rate  # of gradient ascent, by the mean of the estimator
+    learning_rate: Rate  # step size of gradient ascent, by the mean of the estimator
     steps: Positive
-    inner_steps: Positive = 1  # updates on one rollout, which the policy before them has drawn
-    letters: Annotated[int, Field(ge=1, le=8)] = 2  # of the alphabet, beside the end token
-    longest: Annotated[int, Field(ge=1, le=8)] = 3  # tokens of a string at most
-    rewards: Literal["graded", "right"] = "graded"  # between 0 and 1, or 1 for a fifth of the strings
+    inner_steps: Positive = 1  # number of updates on one rollout, which the policy before them has drawn
+    letters: Annotated[int, Field(ge=1, le=8)] = 2  # number of letters of the alphabet, besides the end token
+    longest: Annotated[int, Field(ge=1, le=8)] = 3  # largest number of tokens of a string
+    # graded: between 0 and 1; right: 1 for a fifth of the strings
+    rewards: Literal["graded", "right"] = "graded"
     objective: Literal["policy_gradient", "fine_tuning", "dpo"] = "policy_gradient"
-    group: Batch = 1  # strings that are drawn together
-    # mean: less the exact mean of all rewards; optimal: less the scalar with the least variance
+    group: Batch = 1  # number of strings that are drawn together
+    # mean: reward minus the exact mean of all rewards; optimal: reward minus the scalar with the least
+    # variance
     advantage: Literal["raw", "mean", "optimal", "leave_one_out", "centered", "normalized", "gae"] = "mean"
-    lam: Annotated[float, Field(ge=0, le=1)] = 1.0  # of advantage gae
-    critic_error: NotNegative = 0.0  # standard deviation of what gae's critic adds to the true values
-    old: Literal["sampler", "current"] = "sampler"  # the policy below the ratio; current makes it 1
-    epsilon: NotNegative = 0.2  # of the clip
+    lam: Annotated[float, Field(ge=0, le=1)] = 1.0  # lambda of advantage gae
+    critic_error: NotNegative = 0.0  # standard deviation of the errors of gae's critic
+    # the policy in the denominator of the ratio; with `current` the ratio is 1
+    old: Literal["sampler", "current"] = "sampler"
+    epsilon: NotNegative = 0.2  # clip range
     beta: NotNegative = 0.0  # coefficient of the KL penalty in the objective
-    # where the penalty stands: in the reward, or in the loss by an estimator; k3_weighted is k3 times the
+    # the place of the penalty: in the reward, or in the loss by an estimator; k3_weighted is k3 times the
     # ratio; guide is the mean of log pi_ref - log pi
     kl: Literal["none", "reward", "k1", "k2", "k3", "k3_weighted", "guide"] = "none"
 

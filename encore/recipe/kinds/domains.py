@@ -14,7 +14,7 @@ class Domain(Rewarded):
     learned = (REWARD_MODEL,)
 
     longest_prompt: Positive | None = None
-    share: PartOfAll | None = None  # of the prompts; all shares come to 1
+    share: PartOfAll | None = None  # share of the prompts; the shares of all domains come to 1
 
     def lacking(self) -> Iterator[Mistake]:
         """Yield the keys that a domain must have and this one lacks."""
@@ -28,9 +28,9 @@ class Domain(Rewarded):
 class DomainStage(RolloutStage):
     """A stage that is trained on one task or on several."""
 
-    # In place of task, template, problems and rewards: several tasks. Every rollout has each domain's share
-    # of the prompts (where that is no whole number, the running sum comes as near to it as it can), and a
-    # prompt has the rewards of its domain alone. All that a domain names is measured, also at weight 0.
+    # Several tasks instead of task, template, problems and rewards. Every rollout has each domain's share of
+    # the prompts (if the share is no whole number, the running sum is as close to it as possible), and a
+    # prompt has only its domain's rewards. All rewards that a domain names are measured, even at weight 0.
     domains: dict[Identifier, Domain] | None = None
 
     @property

@@ -24,8 +24,8 @@ from encore.recipe.tool import Tool
 
 Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
 
-ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
-# advantages that read accuracy alone, or a baseline of all prompts
+ACCURACY_ALONE = ("positive", "process")  # advantages that read no reward but accuracy
+# advantages that read accuracy alone, or have one baseline for all prompts
 ACROSS = (*ACCURACY_ALONE, "moving_average")
 
 
@@ -38,7 +38,7 @@ class MixedGroups(Model):
 class Replay(Model):
     """The share of earlier prompts in each iteration after the first (DeepSeekMath, §4.1.4)."""
 
-    every: Positive  # optimizer steps of an iteration
+    every: Positive  # number of optimizer steps in an iteration
     share: Share
 
 
@@ -70,35 +70,37 @@ class GrpoStage(DomainStage):
 
     run: Literal["grpo"]
     needs: dict[Literal["policy", "reward_model"], str] = {}
-    # leave out prompts that share 13 words in a row with a data set of evals.tasks
+    # whether to leave out prompts that share 13 words in a row with a data set of evals.tasks
     # (encore/data/decontamination.py)
     decontaminate: bool = False
-    # For a reward model with `labels`, instead of its score: the chance that the answer is right (last), the
-    # chance that every step and the answer are right (product), the smallest of these chances (min), or their
-    # sum: encore/rewards/learned.py
+    # The reward of a reward model with `labels`, instead of its score: the probability that the answer is
+    # right (last), the probability that every step and the answer are right (product), the smallest of these
+    # probabilities (min), or their sum: encore/rewards/learned.py
     aggregation: Literal["last", "product", "min", "sum"] | None = None
     # {step: cap}, instead of args.max_completion_length: the cap of all rollouts after this number of
-    # optimizer steps, rising from step 0 on. Where loss_type dr_grpo divides by the cap, and for
-    # soft_overlong, it is the rollout's cap.
+    # optimizer steps, rising from step 0 on. If loss_type dr_grpo divides by the cap, and for soft_overlong,
+    # it is the rollout's cap.
     caps: dict[Step, Positive] | None = None
     # The keys below have no argument in TRL; without them the objective is TRL's. The advantage, instead of
-    # TRL's; equations: encore/objectives/advantages.py, for process: process_supervision.py
+    # TRL's; equations: encore/objectives/advantages.py and, for process, process_supervision.py
     advantage: (
         Literal["leave_one_out", "moving_average", "raw", "best", "positive", "above_mean", "process"] | None
     ) = None
-    # none: policy gradient without a ratio, however often a rollout is used; sequence_token: GSPO, Eq. 13-14
+    # none: a policy gradient without a ratio, however often a rollout is used; sequence_token: GSPO, Eq.
+    # 13-14
     importance_ratio: Literal["none", "sequence_token"] | None = None
     # my_module:loss, a user's function instead of loss_type and any ratio; docs/own.md
     objective: str | None = None
-    # whether a prompt is read once for all of its completions in a micro-batch: much less work if answers are
-    # short; equal but for rounding: encore/learning/shared_prompts.py
+    # whether a prompt is read once for all its completions in a micro-batch, which saves much work if answers
+    # are short; the results are equal up to rounding: encore/learning/shared_prompts.py
     share_prompts: bool = False
     dynamic_sampling: MixedGroups | None = None
     # standard deviation in nats of noise on old log-probabilities, as if the sampler differed from the policy
     old_logp_noise: NotNegative = 0.0
     replay: Replay | None = None
     tool: Tool | None = (
-        None  # that the policy may call; args.max_completion_length counts its own tokens alone
+        # a tool that the policy may call; args.max_completion_length counts the policy's own tokens alone
+        None
     )
     learn_results: bool = False  # whether the tool's results are in the loss too
 

@@ -10,7 +10,7 @@ from encore.recipe.kinds.stage import Stage, rule
 from encore.recipe.machine import Source
 from encore.recipe.task import JUDGED, Comparisons, refusing
 
-# by (the labeller) -> the roles it needs
+# `by` (the labeller) -> the roles it needs
 NEEDS: dict[str, tuple[str, ...]] = {
     "gold": ("data",),
     "annotator": ("data",),
@@ -42,26 +42,27 @@ AGAIN = ("reward_model", "self", "language_model")  # labellers that can label p
 class Labeller(Model):
     """The dials of the labeller that key `by` names."""
 
-    agreement: float | None = None  # of annotators: share of pairs on which two of them agree
-    accuracy: float | None = None  # of annotators and the judge: share of pairs ranked as gold ranks them
-    # of annotators and the judge: of their random errors, in units of gold
+    agreement: float | None = None  # for annotator: share of pairs on which two annotators agree
+    accuracy: float | None = None  # for annotator and judge: share of pairs ranked as gold ranks them
+    # for annotator and judge: temperature of their random errors, in units of gold
     temperature: NotNegative | None = None
-    bias: NotNegative = 1.0  # of the judge: 0 none, 1 the world's own
-    length_bias: float = 0.0  # of the judge: units of gold it adds for every ten tokens
-    # of the judge: units of gold by which it favours the first reply shown over the last
+    bias: NotNegative = 1.0  # for judge: 0 for no bias, 1 for the world's own
+    length_bias: float = 0.0  # for judge: units of gold that it adds for every ten tokens
+    # for judge: units of gold by which it prefers the first reply shown over the last
     position_bias: float = 0.0
-    both_orders: bool = True  # each pair is shown in both orders, which cancels position_bias
-    beta: AboveZero = 1.0  # of self: the reward is beta log(policy/reference)
-    ensemble: Literal["mean", "worst"] = "mean"  # of a reward model with several members
-    model: Source | None = None  # of language_model; else needs.policy is asked
-    question: str | None = None  # of language_model: a text with {prompt}, {first} and {second}
+    both_orders: bool = True  # whether each pair is shown in both orders, which cancels position_bias
+    beta: AboveZero = 1.0  # for self: the reward is beta log(policy/reference)
+    # for a reward model with several members: how their scores are combined
+    ensemble: Literal["mean", "worst"] = "mean"
+    model: Source | None = None  # for language_model: the model; without it needs.policy is asked
+    question: str | None = None  # for language_model: a text with {prompt}, {first} and {second}
 
 
 class LabelStage(Stage):
     """A stage that ranks completions. It makes preferences or, with `keep`, demonstrations."""
 
     product = "preferences"
-    takes = {"data": "samples or preferences"}  # preferences are labelled anew, by a model
+    takes = {"data": "samples or preferences"}  # preferences can be labelled anew by a model
 
     run: Literal["label"]
     needs: dict[Literal["data", "reward_model", "policy", "reference"], str] = {}
@@ -70,9 +71,9 @@ class LabelStage(Stage):
     # best: the best reply to each prompt; right: all replies that the verifier gives 1
     keep: Literal["preferences", "best", "right"] = "preferences"
     validation: Share | None = None  # share of the prompts that are not trained on; default 0.1
-    task: Annotated[Comparisons, refusing("a world", NO_WORLD)] | None = None  # of by: dataset
-    template: str | None = None  # of by: dataset
-    problems: Positive | None = None  # of by: dataset: how many rows, the first ones
+    task: Annotated[Comparisons, refusing("a world", NO_WORLD)] | None = None  # for by: dataset: the task
+    template: str | None = None  # for by: dataset: the template
+    problems: Positive | None = None  # for by: dataset: how many rows, the first ones
 
     @property
     def held_out(self) -> float:

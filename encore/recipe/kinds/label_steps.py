@@ -22,11 +22,13 @@ class LabelStepsStage(FromPolicy, Engine):
 
     run: Literal["label_steps"]
     needs: dict[Literal["data", "policy"], str] = {}
-    args: DrawingArgs | None = None  # of rollouts
-    by: Literal["rollouts", "dataset"]  # the policy goes on from each step; or the labels of a Hub dataset
-    # of rollouts: a step is right if one ends right (default), or as often as they do
+    args: DrawingArgs | None = None  # for rollouts: the arguments of drawing
+    # rollouts: the policy continues from each step; dataset: the labels of a Hub dataset
+    by: Literal["rollouts", "dataset"]
+    # for rollouts: hard (default): a step is right if one rollout ends right; soft: its label is the share
+    # that do
     estimation: Literal["hard", "soft"] | None = None
-    task: LabelledSteps | None = None  # of a dataset: as template and problems
+    task: LabelledSteps | None = None  # for dataset: the task; template and problems as well
     template: str | None = None
     problems: Positive | None = None  # how many rows, the first ones
 

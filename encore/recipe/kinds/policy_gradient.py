@@ -10,7 +10,8 @@ from encore.recipe.machine import Dtype
 from encore.recipe.reward_names import check_overlong
 from encore.recipe.task import Rewarded
 
-COMPARING = ("centered", "normalized")  # deltas that take the mean of the responses to a prompt from each
+# deltas that subtract from each response the mean of a prompt's responses
+COMPARING = ("centered", "normalized")
 
 
 class PolicyGradientStage(Rewarded, Asking):
@@ -22,7 +23,7 @@ class PolicyGradientStage(Rewarded, Asking):
     run: Literal["policy_gradient"]
     needs: dict[Literal["policy"], str] = {}
     args: PolicyGradientArgs
-    saved_dtype: Dtype | None = None  # as in stage pretrain
+    saved_dtype: Dtype | None = None  # dtype of the saved weights, as in stage pretrain
 
     def step_size(self, processes: int) -> int:
         """Return the number of responses in an optimizer step: all responses of the rollout."""

@@ -16,7 +16,7 @@ NO_DATA_SET = "a corpus is written by a world; for documents of the Hub take dat
 OF_WORLD = ("task", "template", "corpus")
 
 
-# argument of GRPO -> the only value that has a meaning in PPO, and why
+# argument of GRPO -> the only value that is possible in PPO, and why
 FIXED = {
     "beta": (0.0, "the KL is in the reward; its coefficient is kl_coef"),
     "mask_truncated_completions": (False, "missing_eos_penalty or missing_eos_score punishes truncation"),
@@ -32,16 +32,16 @@ class HubDocuments(DataSet):
 
     text: str
     documents: Positive
-    max_length: Positive  # tokens; the rest of a document is cut
+    max_length: Positive  # tokens of a document; the rest is cut
 
 
 class Ptx(Model):
     """The documents that each update also learns from (InstructGPT, Eq. 2), of a world or a Hub dataset."""
 
     coefficient: NotNegative
-    # documents in a micro-batch; with global_batch: in an optimizer step
+    # documents in a micro-batch or, with global_batch, in an optimizer step
     batch_size: Positive
-    # with template and corpus: as in stage pretrain
+    # the documents' source, with template and corpus, as in stage pretrain
     task: Annotated[WorldTask, refusing("a data set", NO_DATA_SET), no_documents] | None = None
     template: str | None = None
     corpus: Corpus | None = None
@@ -51,7 +51,7 @@ class Ptx(Model):
 class PpoStage(RolloutStage):
     """A stage that trains the policy by PPO."""
 
-    least_group = 1  # a critic needs no group
+    least_group = 1  # 1, because a critic needs no group
     needs_answers = False
     stands_for = {"chat": ("template",), "global_batch": ("gradient_accumulation_steps",)}
     written_out = (
@@ -70,10 +70,10 @@ class PpoStage(RolloutStage):
     )
 
     run: Literal["ppo"]
-    # the KL is measured against reference; default: policy
+    # the KL is measured to the role reference; default: policy
     needs: dict[Literal["policy", "reward_model", "reference"], str] = {}
     args: PpoArgs = PpoArgs()
-    # what it starts from; default: the reward model if there is one, else the policy
+    # the critic's start; default: the reward model if there is one, otherwise the policy
     critic: Literal["reward_model", "policy", "random"] | None = None
     ptx: Ptx | None = None
 

@@ -24,8 +24,8 @@ class PretrainStage(MeasuredStage):
     task: CorpusTask | None = None
     template: str | None = None
     corpus: Corpus | None = None
-    # of the weights it makes. Default: what they were trained in, which with args.bf16 is float32: rounded to
-    # bfloat16, most of what RL at a small rate has changed would be lost to the stage that goes on from there
+    # dtype of the saved weights. Default: the dtype of training, which with args.bf16 is float32. Rounded to
+    # bfloat16, the next stage would lose most of what RL at a small rate has changed.
     saved_dtype: Dtype | None = None
     model: Shape | None = None
 

@@ -21,8 +21,8 @@ class RejectionSamplingStage(Drawing):
     run: Literal["rejection_sampling"]
     needs: dict[Literal["policy"], str] = {}
     args: RejectionSamplingArgs
-    decontaminate: bool = False  # as in stage grpo
-    # least value of each of these rewards that a right completion must have to be kept: of the task's world,
+    decontaminate: bool = False  # whether to keep out prompts of evaluations, as in stage grpo
+    # reward -> the least value that a right completion needs to be kept; a reward of the task's world,
     # format, or english
     keep: dict[str, float] = {}
 

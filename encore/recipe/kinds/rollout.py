@@ -14,7 +14,7 @@ from encore.recipe.task import Rewarded
 
 REWARD_MODEL = "reward_model"
 FARTHEST = 100_000  # divisors are tried up to this number
-# arguments that change what completions are drawn from, or what draws them -> the value without effect
+# arguments that change what completions are drawn from, or how -> the value without effect
 PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": False}
 
@@ -30,16 +30,16 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
     least_group: ClassVar[int]  # completions of a prompt that an advantage compares
 
     args: GrpoArgs = GrpoArgs()
-    longest_prompt: Positive | None = None  # in tokens; longer prompts are left out
-    saved_dtype: Dtype | None = None  # as in stage pretrain
+    longest_prompt: Positive | None = None  # tokens of the longest prompt; longer prompts are left out
+    saved_dtype: Dtype | None = None  # dtype of the saved weights, as in stage pretrain
     # how the scores of the reward model's members are combined; default: mean
     ensemble: Literal["mean", "worst"] | None = None
     # tokens before the cap over which reward soft_overlong falls (DAPO, Eq. 13)
     soft_overlong_cache: Positive | None = None
-    # encore/sampling/decoding.py, for small models; default: transformers, or vLLM by args.use_vllm
+    # lean: encore/sampling/decoding.py, for small models; default: transformers, or vLLM by args.use_vllm
     sampler: Literal["lean"] | None = None
-    # With args.vllm_mode: server, which the stage then starts and ends: its GPUs, on the same node, beside
-    # those of resources.gpu. Not part of the lineage.
+    # GPUs of a vLLM server that the stage starts and ends with args.vllm_mode: server. They are on the same
+    # node, in addition to resources.gpu, and not part of the lineage.
     vllm_gpus: Positive | None = None
 
     @property

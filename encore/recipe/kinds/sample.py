@@ -16,5 +16,5 @@ class SampleStage(Drawing):
 
     run: Literal["sample"]
     needs: dict[Literal["policy"], str] = {}
-    # how many problems to leave out before these: those of earlier rounds
+    # number of problems to leave out at the start, because earlier rounds have used them
     skip: Annotated[int, Field(ge=0)] = 0

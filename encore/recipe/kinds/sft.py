@@ -15,13 +15,13 @@ from encore.recipe.kinds.stage import rule
 from encore.recipe.kinds.training import MeasuredStage, TuningStage
 from encore.recipe.machine import Dtype
 
-FIRST = ("data", "task")  # names of the source that `also` goes with
+FIRST = ("data", "task")  # names of the sources that `also` can be added to
 
 
 class MixedIn(DemonstrationSource):
     """Further demonstrations, which are mixed in at random."""
 
-    share: PartOfAll | None = None  # of all rows, in place of their number
+    share: PartOfAll | None = None  # share of all rows, instead of their number
 
 
 class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
@@ -33,11 +33,11 @@ class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
     run: Literal["sft"]
     needs: dict[Literal["policy", "data"], str] = {}
     args: SftArgs = SftArgs()
-    decontaminate: bool = False  # as in stage grpo
-    # of needs.data or of a data set: how many rows, the first ones
+    decontaminate: bool = False  # whether to keep out prompts of evaluations, as in stage grpo
+    # how many rows of needs.data or of a data set, the first ones
     problems: Positive | None = None
     also: dict[Identifier, MixedIn] = {}
-    saved_dtype: Dtype | None = None  # as in stage pretrain
+    saved_dtype: Dtype | None = None  # dtype of the saved weights, as in stage pretrain
 
     @property
     def parts(self) -> Mapping[str, DemonstrationSource]:

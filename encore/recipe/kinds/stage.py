@@ -18,13 +18,13 @@ class Lora(Model):
     rank: Positive
     alpha: AboveZero  # the adapters' product is multiplied by alpha/rank
     targets: Some[str] | None = None  # linear layers such as q_proj; default: all but the head
-    # QLoRA: in training, the weights below the adapters have 4 bits. A reference loaded from elsewhere has
-    # too, a reward model has not. The product is dequantized, in saved_dtype; default: the dtype of
-    # args.model_init_kwargs, else float32
+    # QLoRA: in training, the weights below the adapters have 4 bits, and so has a reference loaded from
+    # elsewhere, but not a reward model. The product is dequantized in saved_dtype; default: the dtype of
+    # args.model_init_kwargs, otherwise float32
     quantized: Literal["nf4"] | None = None
 
 
-# role -> what the stage in this role must make, unless the kind of the needing stage says otherwise
+# role -> what the stage in this role must make, unless the kind of the stage with the role says otherwise
 PLAYED_BY = {
     "demonstrations": "demonstrations",
     "reward_model": "a reward model",
@@ -47,22 +47,22 @@ class Stage(Model):
     contradict each other.
     """
 
-    required: ClassVar[tuple[str, ...]] = ()  # keys
-    # fields of `args` that must be given, of a tuple one of them: they define the objective, in which papers
+    required: ClassVar[tuple[str, ...]] = ()  # keys that must be given
+    # fields of `args` that must be given; of a tuple, one of them: they define the objective, in which papers
     # differ from each other and from TRL's defaults
     written_out: ClassVar[tuple[str | tuple[str, ...], ...]] = ()
-    # key -> those among `required` and `written_out` that are not missing where it is given
+    # key -> those of `required` and `written_out` that need not be given beside it
     stands_for: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    product: ClassVar[str] = "a model"  # what a stage of the kind makes; `made` of one stage
-    # role -> what a stage must make to play it; default: a model, or what the role's name says
+    product: ClassVar[str] = "a model"  # the product of a stage of this kind; `made` is that of one stage
+    # role -> what a stage must make to fill it; default: a model, or what the role's name says
     takes: ClassVar[Mapping[str, str]] = {}
     rules: ClassVar[tuple[Rule, ...]] = ()
 
     run: str
-    needs: dict[Any, str] = {}  # role -> the stage that plays it: `stage`, `recipe/stage` or `stage@arm`
-    version: Positive = 1  # raise it to have the stage run again after a change of code
-    seed: Seed | None = None  # pins the stage: one model for all seeds of a run
-    threads: Positive = 1  # part of the lineage, because it decides the order of sums
+    needs: dict[Any, str] = {}  # role -> the stage that fills it: `stage`, `recipe/stage` or `stage@arm`
+    version: Positive = 1  # a number to raise if the stage is to run again after a change of code
+    seed: Seed | None = None  # seed of a pinned stage, which makes one model for all seeds of a run
+    threads: Positive = 1  # number of threads; part of the lineage, because it decides the order of sums
     resources: Annotated[Resources, Machine()] = Resources()
 
     @classmethod
@@ -200,7 +200,7 @@ class FromPolicy(Stage):
 class Asking(FromPolicy, Asked):
     """A stage that asks the policy the questions of a task."""
 
-    needs_answers: ClassVar[bool] = True  # to the questions of a data set, with a verifier
+    needs_answers: ClassVar[bool] = True  # whether the questions of a data set need answers and a verifier
 
     def unsound(self) -> Iterator[Mistake]:
         """Yield the mistakes within the task and the form."""
@@ -213,4 +213,4 @@ class Drawing(Asking, Engine):
     stands_for = {"chat": ("template",)}
 
     args: DrawingArgs
-    longest_prompt: Positive | None = None  # in tokens; longer prompts are left out
+    longest_prompt: Positive | None = None  # tokens of the longest prompt; longer prompts are left out

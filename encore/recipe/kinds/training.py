@@ -9,7 +9,7 @@ from encore.recipe.kinds.stage import FromPolicy, Lora, Stage, rule
 from encore.recipe.machine import check_one
 from encore.recipe.portion import Portion, divided
 
-# what follows from the batch and the number of GPUs -> what to say of it
+# quantity that follows from the batch and the number of GPUs -> the message about it
 FOLLOWS = {
     "gradient_accumulation_steps": "it follows from global_batch and the number of GPUs; remove it",
     "steps_per_generation": "it depends on the number of GPUs; write generation_batch_size, of all of them",
@@ -20,17 +20,17 @@ INTERVALS = (
     "save_steps",
 )  # intervals in optimizer steps, or as a share of all of them
 MOST_MARKS = 1000  # most evaluations within a stage: each is a job with a model on disk
-SAVING = ("steps", "epoch")  # values of save_strategy by which a stage goes on after a kill
+SAVING = ("steps", "epoch")  # values of save_strategy with which a stage can resume after a kill
 
 
 class TrainingStage(Stage):
     """A stage with a Trainer."""
 
-    holds_data_out: ClassVar[bool] = False  # to evaluate on
+    holds_data_out: ClassVar[bool] = False  # whether the stage has held-out data to evaluate on
 
     args: TrainingArgs = TrainingArgs()
-    # Examples of an optimizer step. Where it is given, the number of GPUs decides how many fall to each, and
-    # in how many micro-batches of at most args.per_device_train_batch_size; on several GPUs it must be.
+    # Examples of an optimizer step. If it is given, the number of GPUs decides how many fall to each, and in
+    # how many micro-batches of at most args.per_device_train_batch_size; several GPUs need it.
     global_batch: Positive | None = None
 
     @property
@@ -116,9 +116,8 @@ class MeasuredStage(TrainingStage):
     """A stage whose model can be measured before its end."""
 
     # Keeps the model each time this number of optimizer steps is done, on disk beside the product, and
-    # measures it on the
-    # tasks of the checkpoint that is the stage, by a job each: evals/<checkpoint>_step<n>.json, and a figure
-    # of the report.
+    # measures it on the tasks of the checkpoint that is the stage's product, in one job each:
+    # evals/<checkpoint>_step<n>.json, and a figure of the report.
     evaluate_every: Positive | None = None
 
     @rule

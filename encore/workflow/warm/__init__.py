@@ -26,7 +26,8 @@ def start() -> None:
         return
     name = f"encore-{secrets.token_hex(16)}"
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"\0{name}")  # before the server serves: a job that comes early waits in the queue
+        # bound before the server serves, so that a job that comes early waits in the queue
+        listener.bind(f"\0{name}")
         listener.listen(64)
         words = serving(os.getpid(), listener)
         server = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=[listener.fileno()])

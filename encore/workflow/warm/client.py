@@ -15,12 +15,13 @@ import socket
 import struct
 import sys
 
-VARIABLE = "ENCORE_WARM"  # the server's name among the abstract sockets; "off": plain processes alone
+# the server's name among the abstract sockets; "off" if every job is a plain process
+VARIABLE = "ENCORE_WARM"
 STARTED, REFUSED, AGAIN = b"+", b"-", b"~"  # the server's answers to a request
 INTERRUPT = b"i"  # sent by the client when it is interrupted
 STATUS = struct.Struct("i")  # status of a job that has ended, as waitpid returns it
-LENGTH = struct.Struct("q")  # length of a request in bytes; its JSON follows
-# A job that names something of the Hub keeps the network, which the server's libraries have turned off.
+LENGTH = struct.Struct("q")  # length of a request in bytes, after which its JSON follows
+# A job that names something of the Hub must keep the network, which the server's libraries have turned off.
 HUB = ('"hub"', '"lm_eval"')
 
 
@@ -112,7 +113,7 @@ def _end_as(status: int) -> None:
 def _main() -> None:
     module, *arguments = sys.argv[1:]
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a process that only waits shall print no traceback
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a process that only waits should print no traceback
     name = os.environ.get(VARIABLE, "off")
     if name != "off" and may_be_warm(arguments, dict(os.environ)):
         status = _asked(name, module, arguments)

@@ -34,10 +34,11 @@ from encore.runtime.guard import end_with
 from encore.workflow.warm import serving
 from encore.workflow.warm.client import AGAIN, LENGTH, REFUSED, STARTED, STATUS, owner, receive
 
-# module of a command -> the module with its functions `load`, which imports what `main` will need, and `main`
+# module of a command -> the module with its functions `main`, and `load`, which imports what `main` will need
 COMMANDS = {"encore.stages": "encore.stages.__main__", "evals.evaluate": "evals.evaluate"}
-SHELLS = {"_", "SHLVL", "OLDPWD"}  # a shell sets these as it goes along, and no library reads them
-# While it imports: a fork copies no thread, such as that of pyarrow's allocator, and no GPU driver's state.
+SHELLS = {"_", "SHLVL", "OLDPWD"}  # variables that a shell changes all the time, and that no library reads
+# Set while it imports: a fork copies no threads, such as those of pyarrow's allocator, and no state of a GPU
+# driver.
 IMPORTING = {"JE_ARROW_MALLOC_CONF": "background_thread:false", VISIBLE: ""}
 PATIENCE = 5.0  # seconds that a client may take to send its request
 
@@ -53,7 +54,7 @@ class Request:
     umask: int
     folder: str
     environment: dict[str, str]
-    deaf: bool  # whether it ignores Ctrl-C
+    deaf: bool  # whether the client ignores Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def _serve(listener: socket.socket, again: list[str]) -> Request:
                     loaded = _load(request)
                 gone = select.select([connection], [], [], 0)[
                     0
-                ]  # a client says nothing before it has an answer
+                ]  # a client sends nothing more before it has an answer
                 fits = request and loaded and not gone and _fits(request, loaded)
                 process = _forked() if fits else None
                 if request and process == 0:
@@ -107,7 +108,7 @@ def _serve(listener: socket.socket, again: list[str]) -> Request:
                     connection.close()
                     return request
                 if request and process:
-                    with contextlib.suppress(OSError):  # the job has ended already, or its client has
+                    with contextlib.suppress(OSError):  # the job or its client has ended already
                         os.setpgid(process, os.getpgid(request.client))
                     job = Job(process, os.pidfd_open(process), connection)
                     selector.register(job.watch, selectors.EVENT_READ, job)
@@ -164,7 +165,7 @@ def _attend(job: Job, ready: Any, selector: selectors.BaseSelector) -> None:
             selector.unregister(job.client)
             _answer(job.client, STATUS.pack(status))
             job.client.close()
-    elif job.client.fileno() >= 0:  # otherwise the job's end was noticed just before
+    elif job.client.fileno() >= 0:  # otherwise the job's end was noticed a moment ago
         said = b""
         with contextlib.suppress(OSError):
             said = job.client.recv(1)
@@ -204,7 +205,7 @@ def _load(request: Request) -> Loaded:
             os.close(saved)
     if threads := len(os.listdir("/proc/self/task")) - 1:
         raise RuntimeError(f"the imports have started threads: {threads}")
-    gc.freeze()  # a collection in a job would write to, and so copy, all the memory that it shares
+    gc.freeze()  # a garbage collection in a job would write to, and so copy, all the memory that it shares
     houses = {module.partition(".")[0] for module in COMMANDS}
     modules = [module for name, module in sys.modules.items() if name.partition(".")[0] in houses]
     files = [Path(module.__file__) for module in modules if module.__file__]
@@ -243,7 +244,7 @@ def _run(request: Request) -> int:
     sys.argv = [command.__file__ or "", *request.arguments]
     status: int = command.main()
     if all(thread.daemon for thread in threading.enumerate()[1:]):
-        # End without freeing what was imported, object by object: that takes as long as 0.4 s.
+        # Ends without freeing the imported objects one by one, which would take 0.4 s.
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -253,7 +254,8 @@ def _run(request: Request) -> int:
 
 def _main(parent: int, listener: int, is_again: bool) -> int:
     end_with(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the whole process group: the jobs' own affair
+    # Ctrl-C goes to the whole process group; the jobs handle it themselves
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     server = os.getpid()
     try:
         with socket.socket(fileno=listener) as listening:
