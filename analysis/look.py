@@ -24,7 +24,7 @@ from encore.runtime import files
 def command(run: Run, out: Path, report: str) -> None:
     seeds = len(run.seeds)
     if seeds not in LOOKS:
-        raise UserError(f"--seeds: expected that of a look ({', '.join(map(str, LOOKS))}), got {seeds}")
+        raise UserError(f"--seeds: expected the number of a look ({', '.join(map(str, LOOKS))}), got {seeds}")
     earlier = [look for look in on_disk(run.name, run.scale, run.root) if look.seeds < seeds]
     look = take(replace(run, by_looks=seeds_of(run.arms, earlier)))
     files.write_json(out, asdict(look))

@@ -149,7 +149,7 @@ def _alarm(limit: float) -> Iterator[None]:
 
 def _file(name: str) -> Path:
     if not NAME.fullmatch(name):
-        raise UserError(f"{name}: expected my_module:name, a file of Python and a name in it")
+        raise UserError(f"{name}: expected my_module:name, a Python file and a name in it")
     module = name.partition(":")[0]
     file = Path(*module.split(".")).with_suffix(".py")
     if file.is_file():

@@ -125,7 +125,7 @@ def _check_task(benchmark: Benchmark, task: EvalTask, where: str) -> None:
     """Raise UserError unless a task of this kind can be run here, with the recipe's keys."""
     loaded, name = benchmark.task, task.lm_eval
     if getattr(loaded, "UNSAFE_CODE", False):
-        raise UserError(f"{where}.lm_eval: {name} runs code that the model wrote; that is not done here")
+        raise UserError(f"{where}.lm_eval: {name} runs code that the model wrote, which Encore does not do")
     draws, keys = loaded.OUTPUT_TYPE == "generate_until", ", ".join(SAMPLING)
     if draws and not task.samples:
         raise UserError(f'{where}: "{SAMPLING[0]}" is missing: {name} draws samples; expected {keys}')
@@ -159,4 +159,4 @@ def _check_examples(loaded: Any, fewshot: int, where: str, name: str) -> None:
     if loaded.fewshot_cfg.split == loaded.get_config("test_split"):
         examples -= 1  # an item cannot be an example for itself
     if examples < fewshot:
-        raise UserError(f"{where}: {fewshot} asked, {name} has {max(examples, 0)} examples")
+        raise UserError(f"{where}: {fewshot} asked for, but {name} has {max(examples, 0)} examples")

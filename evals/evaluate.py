@@ -61,7 +61,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     else:
         options.model = _stage("--model", Path(options.model))
     if options.step is not None and not isinstance(options.model, Path):
-        raise UserError("--step: of a stage, and --model is none")
+        raise UserError("--step: a stage keeps models by step, but --model is no stage")
     options.inputs = {role: _stage("--input", path) for role, path in roles(options.input).items()}
     return options
 

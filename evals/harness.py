@@ -51,7 +51,8 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     loaded = benchmark.task
     if task.items is not None and task.items > len(loaded.eval_docs):
         raise UserError(
-            f"evals.tasks.{task.name}.items: {task.items} asked, {task.lm_eval} has {len(loaded.eval_docs)}"
+            f"evals.tasks.{task.name}.items: {task.items} asked for, but {task.lm_eval} has "
+            f"{len(loaded.eval_docs)}"
         )
     lm.end_with(form.ends)
     lm.tool = task.tool

@@ -74,7 +74,7 @@ def collect(study: Study, folder: Path) -> Collected:
     arms = {key[0] for key, *_ in numbers if key[0] is not EVERY}
     seeds = {key[1] for key, *_ in numbers if key[1] is not EVERY}
     if not arms or not seeds:
-        raise UserError("runs: no file says of which arm and seed it is; write {arm} and {seed} into files")
+        raise UserError("runs: no file name has its arm and seed; write {arm} and {seed} into files")
     rows = [
         (arm, seed, place, metric, math.nan, value, low, high, source)
         for (own_arm, own_seed), place, metric, value, low, high, source in numbers
@@ -84,7 +84,7 @@ def collect(study: Study, folder: Path) -> Collected:
     table = pd.DataFrame(rows, columns=TABLE)
     for row in table[table.duplicated(["arm", "seed", "node", "metric"])].itertuples():
         run = f"{row.arm}, seed {row.seed}"
-        raise UserError(f"runs.{row.node}: {row.source} is of {run} too, which has a file of its own")
+        raise UserError(f"runs.{row.node}: {row.source} also has {run}, which has its own file")
     return Collected(table, notes, files)
 
 
@@ -106,7 +106,7 @@ def _runs(
         rows = read_log(path, logs.step)
         for run, part in _parts(path, rows, logs, key):
             if run in runs:
-                raise UserError(f"runs.{place}: {runs[run][0]} and {path} are both of {_run(run)}")
+                raise UserError(f"runs.{place}: {runs[run][0]} and {path} both belong to {_run(run)}")
             raw |= {*part.metric.unique()}
             part = part.assign(metric=part.metric.map(ours)) if logs.metrics else part
             runs[run] = (path, part[part.metric.isin(wanted)])

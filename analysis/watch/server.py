@@ -126,7 +126,7 @@ def listen(watcher: Watcher, port: int) -> Server:
     try:
         return Server((HOST, port), partial(Handler, watcher))
     except OSError as error:
-        why = "is in use" if error.errno == errno.EADDRINUSE else (error.strerror or "cannot be had")
+        why = "is in use" if error.errno == errno.EADDRINUSE else (error.strerror or "is not available")
         raise UserError(
             f"--port {port}: the port {why}; the next that is free: --port {_free(port)}"
         ) from None

@@ -17,7 +17,7 @@ def replay_order(available: int, args: Any, every: int, share: float, seed: int)
     rollouts, rest = divmod(every * args.gradient_accumulation_steps, updates)
     if rest:
         raise UserError(
-            f"replay.every: {every} optimizer steps are not whole rollouts, of which each has "
+            f"replay.every: {every} optimizer steps are no whole number of rollouts; each rollout has "
             f"{updates / args.gradient_accumulation_steps:g} steps"
         )
     return replay(available, rollouts * rollout, -(-args.max_steps // every), share, seed)
@@ -34,7 +34,8 @@ def replay(available: int, size: int, iterations: int, share: float, seed: int) 
     needed = iterations * size - (iterations - 1) * old
     if needed > available:
         raise UserError(
-            f"problems: {needed} needed for {iterations} iterations of {size} prompts, there are {available}"
+            f"problems: {needed} needed for {iterations} iterations of {size} prompts, but there are "
+            f"{available}"
         )
     rng = random.Random(f"replay {seed}")
     new = rng.sample(range(available), needed)

@@ -80,7 +80,7 @@ def change(assumed: Assumptions, changes: Mapping[str, Any]) -> Assumptions:
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             raise UserError(f"{name}: expected a number above 0, got {value}")
         if name in ("mfu", "moe", "mbu", "prefill", "length", "document") and value > 1:
-            raise UserError(f"{name}: a share, expected at most 1, got {value}")
+            raise UserError(f"{name}: expected a share of at most 1, got {value}")
     return replace(assumed, **changes)
 
 
@@ -93,7 +93,7 @@ def machine(text: str) -> tuple[int | None, GPU]:
     number, name = (match[1], match[2]) if match else (None, str(text))
     by_case = {known.lower(): gpu for known, gpu in GPUS.items()}
     if name.lower() not in by_case or number == "0":
-        raise UserError(f'gpus: no GPU "{text}", expected such as 8xH100{nearest(name, list(GPUS))}')
+        raise UserError(f'gpus: no GPU "{text}", expected a text such as 8xH100{nearest(name, list(GPUS))}')
     return int(number) if number else None, by_case[name.lower()]
 
 

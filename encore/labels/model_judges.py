@@ -99,7 +99,8 @@ class Judge:
         limit = getattr(self.model.config, "max_position_embeddings", None)
         if limit is not None and longest > limit:
             raise UserError(
-                f"{self.key}.question: the longest has {longest} tokens, the model {limit} positions"
+                f"{self.key}.question: the longest question has {longest} tokens, but the model has {limit} "
+                "positions"
             )
         return preferred(self.model, self.tokenizer, ids, self.digits), sum(map(len, ids))
 

@@ -108,7 +108,7 @@ def temperature_for(
     elif accuracy is not None and agreement is None:
         name, target, of = "accuracy", accuracy, lambda t: _accuracy(seen, t, truth)
     else:
-        raise UserError("labeller: expected one of agreement and accuracy")
+        raise UserError("labeller: expected either agreement or accuracy")
     _check_target(name, target, seen if truth is None else truth)
     falling = np.geomspace(HOTTEST, 1e-6, 201) * max(1e-9, float(np.std(seen)))
     return _crossing(name, of, target, np.append(falling, 0.0))

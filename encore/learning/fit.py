@@ -97,7 +97,7 @@ def _shard(trainer: Resumable) -> None:
     if gpus.sharded():
         if not (trainer.is_fsdp_enabled and trainer.args.world_size > 1):
             raise UserError(
-                "resources.shard: fsdp spreads weights over several GPUs, and this stage has not got them"
+                "resources.shard: fsdp spreads weights over several GPUs, which this stage does not have"
             )
         lora.show_ends(trainer.model)
 

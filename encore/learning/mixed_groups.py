@@ -62,8 +62,8 @@ class MixedGroups(Rollouts):
         needed, rest = divmod(len(rows), size)
         if rest:
             raise UserError(
-                f"dynamic_sampling: a process samples {len(rows)} completions, no whole groups of {size}; "
-                "change per_device_train_batch_size or steps_per_generation"
+                f"dynamic_sampling: a process samples {len(rows)} completions, which are no whole groups of "
+                f"{size}; change per_device_train_batch_size or steps_per_generation"
             )
         parts: list[Minibatch] = []
         mixed_groups, lines, flags = 0, [], []

@@ -114,5 +114,5 @@ def texts(data: ppo.HubDocuments) -> list[str]:
     except UserError as error:
         raise UserError(f"ptx.data.{str(error).removeprefix('task.')}") from None
     if len(rows) < data.documents:
-        raise UserError(f"ptx.data.documents: {data.documents} asked, {data.name} has {len(rows)}")
+        raise UserError(f"ptx.data.documents: {data.documents} asked for, but {data.name} has {len(rows)}")
     return [str(text) for text in rows[: data.documents][data.text]]

@@ -40,5 +40,5 @@ def _load(kind: Any, place: str | Path, failing: str, **options: Any) -> Any:
     except hub_errors.ERRORS as error:
         why = hub_errors.explain(error, hub_errors.Wanted("model", str(place)))
         if ASKS in str(error):
-            why = "it brings Python code of its own (auto_map), which is never run; take a model without"
+            why = "it brings its own Python code (auto_map), which is never run; use a model without code"
         raise UserError(f"{failing}: {why}") from error

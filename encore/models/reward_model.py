@@ -122,8 +122,8 @@ class RewardModel:
         longest = max(map(len, sequences))
         if limit is not None and longest > limit:
             raise UserError(
-                f"reward model {self.place}: prompt and completion have {longest} tokens, it has {limit} "
-                "positions"
+                f"reward model {self.place}: a prompt and completion have {longest} tokens, but it has "
+                f"{limit} positions"
             )
 
 

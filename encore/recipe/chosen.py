@@ -17,7 +17,7 @@ def first_node(
     Raises UserError for an unknown recipe, scale or arm.
     """
     if name is None:
-        raise UserError(f"{target}: --config recipe=… is missing: which recipe is it of?")
+        raise UserError(f"{target}: --config recipe=… is missing: which recipe does it belong to?")
     if name not in graph.recipes:
         raise UserError(f'--config recipe: unknown recipe "{name}"{nearest(name, [*graph.recipes])}')
     recipe = graph.recipes[name]

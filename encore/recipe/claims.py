@@ -239,7 +239,7 @@ class Gate(Comparison, Named):
             return value <= need.bound
         if self.target is None:
             share = f"{100 * need.bound:g}%"
-            raise UserError(f"gates.{need.gate}.target: missing; what is it to be within {share} of?")
+            raise UserError(f"gates.{need.gate}.target: missing; the gate must be within {share} of it")
         return abs(value - self.target) <= need.bound * abs(self.target)
 
 

@@ -132,7 +132,7 @@ class Evals(Engine):
         """Yield the mistakes within these keys; only the first arm may have `sensitivity`."""
         for name in self.checkpoints:
             if MARK in name:
-                words = f'a name with "{MARK}" is one of sensitivity; call it something else'
+                words = f'a name with "{MARK}" belongs to sensitivity; call it something else'
                 yield f"checkpoints.{name}", words
         check_one(self.resources.gpu)
         yield from self._order()

@@ -75,7 +75,7 @@ class GrpoArgs(TrlArgs):
         """Yield also a loss of TRL that encore/objectives/grpo.py lacks, with its replacement."""
         yield from super().further_mistakes(value)
         if cls is GrpoArgs and value.get("loss_type") == "vespo":
-            words = "vespo is no loss of encore/objectives/grpo.py; write it as one of your own"
+            words = "encore/objectives/grpo.py has no loss vespo; write it as your own objective"
             yield mistake(("loss_type",), f"{words}, named by objective: my_module:loss (docs/own.md)")
 
 

@@ -143,6 +143,6 @@ def check_one(gpus: int, serving: int = 0) -> None:
         return
     beside = f" and vllm_gpus: {serving}" if serving else ""
     raise UserError(
-        f"resources.gpu: {gpus}{beside} on one machine, and none has more than {MOST}; stages that train "
-        "take resources.nodes, of which a vLLM server has the last, and nothing else reaches beyond one"
+        f"resources.gpu: {gpus}{beside} on one machine, but no machine has more than {MOST}; a stage that "
+        "trains may use several machines (resources.nodes), of which a vLLM server gets the last"
     )

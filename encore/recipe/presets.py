@@ -28,11 +28,11 @@ def read_presets(folder: Path = FOLDER) -> Presets:
     for path in sorted(folder.glob("*.yaml")):
         content = strict_yaml.read_yaml(path)
         if not isinstance(content, dict):
-            raise UserError(f"{path}: expected a mapping, from the name of a preset to what it stands for")
+            raise UserError(f"{path}: expected a mapping from names of presets to their content")
         for name, preset in content.items():
             if not isinstance(preset, dict):
                 raise UserError(
-                    f"{path}: {name}: expected a mapping, which is laid below the mapping that uses it"
+                    f"{path}: {name}: expected a mapping, which is merged below the mapping that uses it"
                 )
             if name in written:
                 raise UserError(

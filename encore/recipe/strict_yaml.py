@@ -66,9 +66,9 @@ class _Content:
         """Return the value of a node. Raises UserError with the node's line and place."""
         self.count += 1
         if len(place) > DEEPEST:
-            raise _mistake(node, place[:1], f"lists and mappings lie in each other more than {DEEPEST} deep")
+            raise _mistake(node, place[:1], f"lists and mappings are nested more than {DEEPEST} levels deep")
         if self.count > MOST:
-            raise _mistake(node, place, f"the file has more than {MOST:,} values, aliases written out")
+            raise _mistake(node, place, f"the file has more than {MOST:,} values with aliases written out")
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, place)
         kind = "map" if isinstance(node, yaml.MappingNode) else "seq"

@@ -71,7 +71,7 @@ def launch(count: Count, arguments: Sequence[str], log: Path, say: Callable[[str
     if rest or count.vllm_gpus not in (0, each):
         raise UserError(
             f"resources.nodes: {count.gpus} GPUs on {count.nodes} nodes, {count.vllm_gpus} of them for a "
-            "vLLM server; expected as many on each, and the last node whole for the server"
+            "vLLM server; expected equally many on each, and the whole last node for the server"
         )
     training = names[:-1] if count.vllm_gpus else names
     # free on this machine, which is the first of the job if Snakemake has submitted it; port 0 would be known
@@ -150,12 +150,12 @@ def _names(count: int) -> list[str]:
     job = os.environ.get(JOB)
     if not job:
         raise UserError(
-            f"resources.nodes: {count} asked, and this is no Slurm job; run snakemake with "
+            f"resources.nodes: {count} asked for, but this is no Slurm job; run snakemake with "
             f"--workflow-profile profiles/slurm, or in an allocation of your own (salloc --nodes={count})"
         )
     hosts = _scontrol("hostnames", _field(_scontrol("job", job), "NodeList")).split()
     if len(hosts) < count:
-        raise UserError(f"resources.nodes: {count} asked, and Slurm job {job} has {len(hosts)}")
+        raise UserError(f"resources.nodes: {count} asked for, but Slurm job {job} has {len(hosts)}")
     return hosts[:count]
 
 
@@ -175,7 +175,7 @@ def _field(record: str, name: str) -> str:
     """Return the value of a field such as NodeList=n[1-2] in a record of scontrol."""
     match = re.search(rf"(?:^|\s){name}=(\S+)", record)
     if not match:
-        raise UserError(f"resources.nodes: scontrol says no {name}: {record.strip()[:200]!r}")
+        raise UserError(f"resources.nodes: scontrol reports no {name}: {record.strip()[:200]!r}")
     return match[1]
 
 

@@ -78,7 +78,7 @@ def model_at(data: dict[str, Any], step: int | None) -> dict[str, Any]:
     models = data.get("steps", {})
     if str(step) not in models:
         kept = ", ".join(sorted(models, key=int)) or "none"
-        raise UserError(f"{data['model']}: no model is kept of step {step}; kept: {kept}")
+        raise UserError(f"{data['model']}: no model is kept for step {step}; kept: {kept}")
     return models[str(step)]
 
 
@@ -93,7 +93,7 @@ def product(metrics_json: Path, step: int | None = None) -> tuple[Path, str]:
         raise UserError(f"{metrics_json}: its product {folder} is missing; run its stage again")
     if (now := digest(folder)) != recorded["digest"]:
         raise UserError(
-            f"{metrics_json}: the files in {folder} are not the ones it was written for "
+            f"{metrics_json}: the files in {folder} have changed since it was written "
             f"(digest {now[:19]}…, expected {recorded['digest'][:19]}…); run its stage again"
         )
     return folder, now

@@ -62,7 +62,7 @@ class Decoder:
     def __init__(self, model: Any, time: int):
         """Make a decoder of `model`. A row has at most `time` tokens of prompt and completion."""
         if is_sharded(model):
-            raise UserError("sampler: lean reads whole weights, and these are sharded; remove it")
+            raise UserError("sampler: lean needs whole weights, but these are sharded; remove it")
         config = model.config
         _check_model(config)
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads

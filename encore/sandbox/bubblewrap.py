@@ -24,7 +24,7 @@ def command(environment: Mapping[str, str], shown: Sequence[str] = ()) -> list[s
     if not (program := shutil.which("bwrap", path=environment.get("PATH"))):
         variable, words = INSISTS
         raise UserError(
-            "sandbox: bubblewrap (bwrap) is not installed, and untrusted programs run in nothing less; "
+            "sandbox: bubblewrap (bwrap) is not installed, and untrusted programs run only inside it; "
             f'apt install bubblewrap, or insist with {variable}="{words}"'
         )
     return [

@@ -83,7 +83,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         raise UserError("--config: expected a JSON object")
     options.stage, options.evaluated = typed(options.kind, options.config)
     if options.nodes > 1 and options.gpus is None:
-        raise UserError("--gpus: missing; with --nodes it says how many of all nodes together")
+        raise UserError("--gpus: missing; with --nodes it is the number on all nodes together")
     options.inputs, options.given = roles(options.input), arguments
     return options
 

@@ -105,7 +105,7 @@ def check_cache(args: Any) -> None:
     if mixed and "static" in (args.cache_implementation or ""):
         raise UserError(
             f"args.cache_implementation: {args.cache_implementation} holds keys and values in one precision, "
-            "and bf16 mixes two; remove it, or set bf16 to false"
+            "but bf16 mixes two; remove it, or set bf16 to false"
         )
 
 

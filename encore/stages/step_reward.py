@@ -112,7 +112,7 @@ def _labelled(
     if world is not None:
         return samples.load(data), partial(by_world, world), chosen
     if not outcome:
-        raise UserError(f"labels: steps: {data} has no world, whose step verifier labels")
+        raise UserError(f"labels: steps: {data} has no world with a step verifier that could label it")
     return samples.load(data), lambda tokenizer: by_answer(verifiers.of_task(task)), chosen
 
 

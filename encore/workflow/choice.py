@@ -98,10 +98,10 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
         _part(config.get("part", "1/1")),
     )
     if made.auto and made.part[1] > 1:
-        why = "looks at all of the grid; say how many seeds"
+        why = "looks at the whole grid; set a number of seeds"
         raise UserError(f"--config part: {config['part']}, but seeds={AUTO} {why}")
     if made.auto and made.report == CHOSEN:
-        raise UserError("--config seeds: auto judges every claim; it does not go with arms or claims")
+        raise UserError("--config seeds: auto judges every claim; it cannot be combined with arms or claims")
     return made
 
 
@@ -123,7 +123,7 @@ def _seeds(value: Any) -> int | tuple[int, ...] | None:
         _check_seeds(seeds[-1], Seed)
         return seeds
     raise UserError(
-        f"--config seeds: expected how many (8), which (0,2 or, of one, 2,) or {AUTO}, got {value}"
+        f"--config seeds: expected a number of seeds (8), a list (0,2 or, for one, 2,) or {AUTO}, got {value}"
     )
 
 
@@ -140,7 +140,7 @@ def _part(asked: Any) -> tuple[int, int]:
     match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", str(asked))
     which, of = map(int, match.groups()) if match else (1, 0)
     if which > of:
-        raise UserError(f"--config part: expected such as 2/4, the second of four, got {asked}")
+        raise UserError(f"--config part: expected a part such as 2/4, the second of four, got {asked}")
     return which, of
 
 

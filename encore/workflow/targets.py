@@ -84,7 +84,7 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     if target in recipes:
         return [_report(recipes[target], chosen, chosen.report)]
     if target in INNER:
-        raise UserError(f"{target}: the rule of one job; ask for a recipe ({', '.join(recipes)}) or a file")
+        raise UserError(f"{target}: a rule of single jobs; ask for a recipe ({', '.join(recipes)}) or a file")
     raise UserError(f'no target or recipe "{target}"{nearest(target, [*recipes, *TARGETS])}')
 
 
@@ -153,7 +153,7 @@ def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
         raise UserError(f"{target}: seeds are {seeds[0]} to {seeds[-1]}; ask for more with --config seeds=N")
     owner = graph.owner(node)
     if owner != node:
-        raise UserError(f"{target}: the same as {owner.sentinel}; ask for that")
+        raise UserError(f"{target}: it is the same as {owner.sentinel}; ask for this file")
     return node
 
 

@@ -147,7 +147,7 @@ def corpus(
         whole = world.document(problem, kinds[i], rng, **dials[i])
         if not whole.startswith(problem.begun):
             raise UserError(
-                f"mixture.{kinds[i]}: its documents do not go on from a beginning such as {problem.begun!r}"
+                f"mixture.{kinds[i]}: its documents cannot continue a beginning such as {problem.begun!r}"
             )
         documents.append((prompt(template, problem.question) + problem.begun, whole[len(problem.begun) :]))
     return documents

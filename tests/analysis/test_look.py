@@ -97,7 +97,7 @@ def test_the_command_judges_the_seeds_that_the_looks_before_it_left(tmp_path, mo
     assert counts["random"] == 8
     assert capsys.readouterr().out.startswith("[toy_zero/cpu] look at 8 seeds: ")
     assert take("5") == 2
-    assert capsys.readouterr().err == "error: --seeds: expected that of a look (8, 16, 32), got 5\n"
+    assert capsys.readouterr().err == "error: --seeds: expected the number of a look (8, 16, 32), got 5\n"
 
 
 @pytest.mark.parametrize(

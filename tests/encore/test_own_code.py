@@ -96,7 +96,7 @@ def test_a_reward_of_ones_own_gets_texts():
         ("mine:fails", "mine:fails: ZeroDivisionError: .* (mine.py, line 10)"),
         ("mine:lenght", 'rewards.mine:lenght: nothing is called "lenght" in mine.py; did you mean "length"?'),
         ("nowhere:length", "rewards.nowhere:length: no file nowhere.py in .*"),
-        ("mine:a:b", "rewards.mine:a:b: expected my_module:name, a file of Python and a name in it"),
+        ("mine:a:b", "rewards.mine:a:b: expected my_module:name, a Python file and a name in it"),
     ],
 )
 def test_what_breaks_the_contract_is_one_line(name, says):

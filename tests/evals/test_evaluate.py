@@ -92,9 +92,9 @@ def test_a_model_that_its_stage_has_kept(command, heldout, checkpoint, tmp_path,
     assert status == 0
     assert json.loads(out.read_text())["digest"] == sentinel.digest(kept) != record["digest"]
     assert command(small, model=tmp_path / "metrics.json", step=41, folder="b")[0] == 2
-    assert "no model is kept of step 41; kept: 40\n" in capsys.readouterr().out
+    assert "no model is kept for step 41; kept: 40\n" in capsys.readouterr().out
     assert command(small, model='hub:{"path": "x"}', step=40, folder="b")[0] == 2
-    assert "error: --step: of a stage, and --model is none\n" in capsys.readouterr().out
+    assert "error: --step: a stage keeps models by step, but --model is no stage\n" in capsys.readouterr().out
 
 
 def corrupted(checkpoint, folder, change):
@@ -115,7 +115,7 @@ def flip(final):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [(flip, "are not the ones it was written for"), (shutil.rmtree, "is missing; run its stage again")],
+    [(flip, "have changed since it was written"), (shutil.rmtree, "is missing; run its stage again")],
 )
 def test_a_checkpoint_that_is_not_what_it_was(
     command, heldout, checkpoint, tmp_path, capsys, change, message

@@ -91,7 +91,7 @@ def _check_gates(recipe: Recipe) -> None:
             if need.relation == "within" and not gates[need.gate].target:
                 raise UserError(
                     f"gates.{need.gate}.target: expected a number other than 0, "
-                    f"for claims.{claim.id} needs it within {100 * need.bound:g}% of that"
+                    f"because claims.{claim.id} needs the gate within {100 * need.bound:g}% of it"
                 )
             scales[need.gate] |= set(_scales(recipe, claim))
     for name, gate in gates.items():
@@ -140,8 +140,8 @@ def _check_place(recipe: Recipe, scale: str, path: str, place: str, metric_path:
         return
     if node in checkpoints and of_training(metric):
         raise UserError(
-            f'{metric_path}: "{metric}" is a number of training, and {place} a checkpoint; '
-            f"its stages: {', '.join(stages)}"
+            f'{metric_path}: "{metric}" is a number of training, but {place} is a checkpoint; '
+            f"the stages: {', '.join(stages)}"
         )
     if node in checkpoints:
         tasks = _tasks(recipe, scale, arm, node)

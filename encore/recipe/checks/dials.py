@@ -26,7 +26,8 @@ def _check_sweep(graph: Graph, recipe: Recipe, dial: Dial, name: str, path: str)
         chosen_arms = sweep.selection(scale, "report", None)[1]
         if set(chosen_arms) != set(dial.seeds):
             raise UserError(
-                f"{path}.seeds: expected those of recipe {sweep.name}, {chosen_arms}; got {list(dial.seeds)}"
+                f"{path}.seeds: expected the seeds of recipe {sweep.name}, {chosen_arms}; "
+                f"got {list(dial.seeds)}"
             )
         said = dial.trials or {}
         known(f"{path}.trials", list(said), recipe.arms(scale), f"arm at scale {scale}", as_key=True)

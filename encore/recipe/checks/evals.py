@@ -43,7 +43,7 @@ def _check_unlabelled(evals: Evals, stage: str, where: str) -> None:
             if score in BY_STEPS:
                 raise UserError(
                     f"evals.tasks.{name}.score: {score} needs a reward model with labels: steps, which stage "
-                    f"{stage} has not{where}"
+                    f"{stage} does not have{where}"
                 )
 
 
@@ -77,7 +77,7 @@ def check_marks(name: str, stage: Stage, evals: Evals) -> None:
         return
     measured = next((key for key, place in evals.checkpoints.items() if place == name), None)
     if measured is None:
-        words = f"no checkpoint of evals.checkpoints is this stage; add one: {{after: {name}}}"
+        words = f"no checkpoint of evals.checkpoints is the product of this stage; add one: {{after: {name}}}"
         raise UserError(f"evaluate_every: {words}")
     for step in stage.marks:
         if (mark := f"{measured}_step{step}") in evals.checkpoints:

@@ -73,7 +73,7 @@ class BanditStage(Stage):
         args = self.args
         if args.objective == "dpo":
             if not args.beta or args.kl != "none":
-                yield "args.beta", "dpo has the KL penalty by its beta alone; write beta, and kl: none"
+                yield "args.beta", "dpo sets the KL penalty by its beta alone; write beta, and kl: none"
         elif (args.kl == "none") != (args.beta == 0):
             yield "args.beta", "beta and kl go together: a penalty has a coefficient and a place"
         if args.kl == "reward" and args.advantage != "gae":
@@ -86,8 +86,8 @@ class BanditStage(Stage):
         if args.advantage != "gae":
             for name in ("lam", "critic_error"):
                 if name in args.model_fields_set:
-                    yield f"args.{name}", f"it is of advantage gae, not of {args.advantage}; remove it"
+                    yield f"args.{name}", f"it belongs to advantage gae, not to {args.advantage}; remove it"
         if args.objective == "fine_tuning" and args.rewards != "right":
-            yield "args.rewards", "fine_tuning learns from what is right; write rewards: right"
+            yield "args.rewards", "fine_tuning learns from right strings; write rewards: right"
         if args.objective != "policy_gradient" and args.group != 1:
-            yield "args.group", f"it is of policy_gradient, not of {args.objective}; remove it"
+            yield "args.group", f"it belongs to policy_gradient, not to {args.objective}; remove it"

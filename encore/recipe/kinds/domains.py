@@ -59,7 +59,7 @@ class DomainStage(RolloutStage):
         """Yield mistakes: fewer than two domains, incomplete domains, or a task beside the domains."""
         for key in ("task", "template", "chat", "problems", "rewards"):
             if getattr(self, key) is not None:
-                yield key, f"each of domains has its own; remove {key} or domains"
+                yield key, f"each domain has its own; remove {key} or domains"
         if len(domains) < 2:
             words = f"expected at least two, got {', '.join(domains) or 'none'}"
             yield "domains", f"{words}; one task is written as task, template and rewards"

@@ -115,7 +115,7 @@ class GrpoStage(DomainStage):
     def _shared_prompts(self) -> Iterator[Mistake]:
         """Yield a mistake for shared prompts on several GPUs, which must call the model equally often."""
         if self.share_prompts and self.resources.gpu > 1:
-            words = f"not on several GPUs, and resources.gpu is {self.resources.gpu}; remove one of them"
+            words = f"not for several GPUs, but resources.gpu is {self.resources.gpu}; remove one of them"
             yield "share_prompts", words
 
     @rule
@@ -148,9 +148,9 @@ class GrpoStage(DomainStage):
             yield "advantage", f"{self.advantage} {what}; with domains take one within a prompt's group"
         for key in ("dynamic_sampling", "replay"):
             if getattr(self, key):
-                yield key, "it has an order of prompts of its own; remove it or domains"
+                yield key, "it has its own order of prompts; remove it or domains"
         if self.args.shuffle_dataset and "shuffle_dataset" in self.args.model_fields_set:
-            yield "args.shuffle_dataset", "domains have an order of their own; remove it"
+            yield "args.shuffle_dataset", "domains have their own order; remove it"
         if self.args.max_steps <= 0:
             yield "args.max_steps", "missing; domains are mixed for all rollouts beforehand"
 
@@ -184,12 +184,12 @@ class GrpoStage(DomainStage):
         if self.aggregation is None:
             return
         if self.domains is not None:
-            yield "aggregation", "each of domains has other steps; remove it or domains"
+            yield "aggregation", "the domains have different steps; remove it or domains"
         elif REWARD_MODEL not in (self.rewards or {}):
-            yield "aggregation", "rewards.reward_model is missing, whose scores it is of"
+            yield "aggregation", "rewards.reward_model is missing, whose scores it combines"
         for key in ("ensemble", "tool"):
             if getattr(self, key):
-                words = "aggregation is of one model and a policy's own text; remove one of them"
+                words = "aggregation needs one model and a policy's own text; remove one of them"
                 yield key, words
 
     @rule
@@ -203,7 +203,7 @@ class GrpoStage(DomainStage):
             replaced["args.loss_type"] = self.args.loss_type
         for key, value in replaced.items():
             if value:
-                words = f"{value}, but the objective {self.objective} stands in its place; remove one of them"
+                words = f"{value}, but the objective {self.objective} replaces it; remove one of them"
                 yield key, words
 
     @rule
@@ -217,7 +217,7 @@ class GrpoStage(DomainStage):
                     yield f"rewards.{name}", words
         if advantage == "process":
             if isinstance(self.task, DataSet):
-                words = "process needs a step verifier, which a data set has not; take a world"
+                words = "process needs a step verifier, which a data set does not have; use a world"
                 yield "advantage", words
             sequence = args.importance_sampling_level == "sequence"
             if sequence or args.loss_type == "luspo":
@@ -230,7 +230,7 @@ class GrpoStage(DomainStage):
         if advantage == "above_mean" and args.scale_rewards != "group":
             yield "args.scale_rewards", "above_mean divides by the group's standard deviation; remove it"
         if advantage and args.multi_objective_aggregation == "normalize_then_sum":
-            words = f"{advantage} is of the summed rewards; normalize_then_sum would be ignored"
+            words = f"{advantage} reads the summed rewards; normalize_then_sum would be ignored"
             yield "advantage", words
 
     @rule
@@ -238,10 +238,10 @@ class GrpoStage(DomainStage):
         """Yield mistakes: two importance ratios, and keys that a ratio leaves without effect."""
         args, ratio = self.args, self.importance_ratio
         if ratio and args.importance_sampling_level == "sequence":
-            words = f"{ratio} is a level of its own; set importance_sampling_level to token"
+            words = f"{ratio} is itself a level; set importance_sampling_level to token"
             yield "importance_ratio", words
         if ratio == "none" and self.old_logp_noise:
-            words = "without effect, for importance_ratio none has no old log-probabilities"
+            words = "without effect, because importance_ratio none has no old log-probabilities"
             yield "old_logp_noise", words
         if args.loss_type == "cispo":
             bound = args.epsilon if args.epsilon_high is None else args.epsilon_high
@@ -267,13 +267,13 @@ class GrpoStage(DomainStage):
         """Yield keys that do not go with a tool, or have no effect without a tool."""
         if self.tool is None:
             if self.learn_results:
-                words = "without effect, for no tool gives results; name one, or remove it"
+                words = "without effect, because no tool gives results; name one, or remove it"
                 yield "learn_results", words
             return
         if self.advantage == "process":
             yield "tool", "advantage process reads steps off a policy's own text; remove one of them"
         if self.resources.gpu > 1:
-            yield "tool", "its turns end at other times on each GPU, which wait for one another; take one"
+            yield "tool", "its turns end at different times on several GPUs, which wait for each other; use one"
 
     @rule
     def _order_of_prompts(self) -> Iterator[Mistake]:
@@ -286,6 +286,6 @@ class GrpoStage(DomainStage):
         if self.dynamic_sampling:
             yield "replay", "dynamic_sampling draws its own prompts; remove one of them"
         if args.shuffle_dataset and "shuffle_dataset" in args.model_fields_set:
-            yield "args.shuffle_dataset", "replay has an order of its own; remove it"
+            yield "args.shuffle_dataset", "replay has its own order; remove it"
         if args.max_steps <= 0:
             yield "args.max_steps", "missing; replay plans all iterations beforehand"

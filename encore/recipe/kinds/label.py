@@ -131,7 +131,7 @@ class LabelStage(Stage):
         if dials.model is None and "policy" not in self.needs:
             yield "labeller.model", "missing; by: language_model needs it, or needs.policy"
         elif dials.model and "policy" in self.needs:
-            yield "labeller.model", "needs.policy is asked too; remove one of them"
+            yield "labeller.model", "needs.policy is given too; remove one of them"
         elif dials.question is None:
             yield "labeller.question", "missing; by: language_model needs it"
         else:
@@ -149,7 +149,7 @@ class LabelStage(Stage):
             return
         for key in OF_DATASETS:
             if key in self.model_fields_set:
-                words = "the samples have it; it goes with by: dataset alone; remove it"
+                words = "the samples have it already; only by: dataset takes it; remove it"
                 yield key, words
                 return
 
@@ -159,7 +159,7 @@ class LabelStage(Stage):
         if self.keep == "preferences":
             return
         if self.keep == "right" and self.by != "verifier":
-            words = f"right is of by: verifier alone, got by: {self.by}; expected best"
+            words = f"right needs by: verifier, got by: {self.by}; expected best"
             yield "keep", words
         elif self.validation is not None:
             words = f"demonstrations (keep: {self.keep}) have no such split; remove it"
@@ -169,7 +169,9 @@ class LabelStage(Stage):
 def check_relabels(by: str, where: str) -> None:
     """Raise UserError unless labeller `by` can label preferences anew, which have lost their task."""
     if by not in AGAIN:
-        raise UserError(f"by: {by} takes samples, {where} makes preferences; those take {' or '.join(AGAIN)}")
+        raise UserError(
+            f"by: {by} takes samples, but {where} makes preferences, which only {' or '.join(AGAIN)} takes"
+        )
 
 
 def check_world(by: str, world: Any, where: str) -> None:
@@ -180,4 +182,4 @@ def check_world(by: str, world: Any, where: str) -> None:
     reward = REWARDS.get(by)
     if reward and (world is None or reward not in world.rewards):
         name = f"world {world.name}" if world else "a Hub dataset"
-        raise UserError(f"by: {by} needs a world with the reward {reward}; {where} is of {name}")
+        raise UserError(f"by: {by} needs a world with the reward {reward}, but {where} is from {name}")

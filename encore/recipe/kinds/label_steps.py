@@ -54,7 +54,7 @@ class LabelStepsStage(FromPolicy, Engine):
                 return
         if self.by == "rollouts":
             if "data" not in self.needs:
-                yield "needs.data", "missing; by: rollouts goes on from the steps of its samples"
+                yield "needs.data", "missing; by: rollouts continues from the steps of its samples"
             if self.args is None:
                 wanted = ", ".join(DrawingArgs.model_fields)
                 yield "args", f"missing; by: rollouts needs {wanted}"

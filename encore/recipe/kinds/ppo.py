@@ -88,7 +88,7 @@ class PpoStage(RolloutStage):
     def _scores(self) -> Iterator[Mistake]:
         """Yield mistakes: a KL target that nothing can reach, and two penalties for the same truncation."""
         if self.args.kl_target is not None and not self.args.kl_coef:
-            yield "args.kl_target", "kl_coef is 0; expected more, to start from"
+            yield "args.kl_target", "kl_coef is 0; expected a larger value to start from"
         if self.args.missing_eos_penalty is not None and self.args.missing_eos_score is not None:
             yield "args.missing_eos_score", "missing_eos_penalty is given too; remove one of them"
 
@@ -123,7 +123,7 @@ class PpoStage(RolloutStage):
         set_keys = [key for key in OF_WORLD if getattr(self.ptx, key) is not None]
         if (self.ptx.data is not None) == bool(set_keys):
             both = "both are" if set_keys else "neither is"
-            yield "ptx", f"its documents are those of data, or of task, template and corpus; {both} given"
+            yield "ptx", f"its documents come from data, or from task, template and corpus; {both} given"
         elif self.ptx.data is None:
             yield from self._documents_of_a_world(self.ptx)
         else:

@@ -44,7 +44,7 @@ class RewardModelStage(TuningStage):
     def _comparisons_or_labels(self) -> Iterator[Mistake]:
         """Yield a mistake unless there are either comparisons or labels, and keys that labels exclude."""
         if (self.labels is None) == (self.comparisons is None):
-            yield "labels, comparisons", "expected one of the two"
+            yield "labels, comparisons", "expected exactly one of the two"
             return
         for key in OF_COMPARISONS if self.labels else ():
             if key in self.model_fields_set or key in self.needs:

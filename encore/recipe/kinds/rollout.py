@@ -148,10 +148,10 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
                 )
             return
         if args.vllm_enable_sleep_mode:
-            words = "a server has GPUs of its own and never sleeps; remove it"
+            words = "a server has its own GPUs and never sleeps; remove it"
             yield "args.vllm_enable_sleep_mode", words
         if not self.resources.gpu:
-            words = "server sends weights from GPU to GPU, and resources.gpu is 0"
+            words = "server sends weights from GPU to GPU, but resources.gpu is 0"
             yield "args.vllm_mode", words
         elif self.vllm_gpus is None:
             yield (
@@ -165,7 +165,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
         if self.sampler != "lean":
             return
         if self.resources.shard:
-            yield "sampler", "lean reads whole weights, which resources.shard spreads; remove one of them"
+            yield "sampler", "lean needs whole weights, but resources.shard spreads them; remove one"
         for name, plain in PLAIN.items():
             value = getattr(self.args, name)
             if value not in (plain, None):

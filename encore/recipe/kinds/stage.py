@@ -162,7 +162,7 @@ class Stage(Model):
             check_one(gpus, self.serving)
         elif self.run not in SPREAD:
             others = ", ".join(SPREAD)
-            yield "resources.nodes", f"{nodes}; stage {self.run} is run on one, as all but {others}"
+            yield "resources.nodes", f"{nodes}; stage {self.run} runs on one, like all stages but {others}"
 
     @rule
     def _no_shards(self) -> Iterator[Mistake]:
@@ -170,7 +170,7 @@ class Stage(Model):
         how, gpus = self.resources.shard, self.resources.gpu
         if how and (self.run not in SHARDED or gpus < 2):
             kinds = ", ".join(SHARDED)
-            words = f"{how} is of stages {kinds} on several GPUs, not of {self.run} on {gpus}"
+            words = f"{how} needs a stage {kinds} on several GPUs, not {self.run} on {gpus}"
             yield "resources.shard", words
 
 
@@ -194,7 +194,7 @@ class FromPolicy(Stage):
         """Yield a mistake unless the stage starts from exactly one model."""
         if ("policy" in self.needs) == (self.model is not None):
             both = "both are" if self.model else "neither is"
-            yield "", f"it starts from one of needs.policy and model; {both} given"
+            yield "", f"it starts from either needs.policy or model; {both} given"
 
 
 class Asking(FromPolicy, Asked):

@@ -67,7 +67,7 @@ class TrainingStage(Stage):
         training = self.training_nodes
         if gpus % training:
             fits = gpus - gpus % training or training
-            words = f"{gpus} do not lie on {training} nodes, equally many on each; nearest: {fits}"
+            words = f"{gpus} do not lie on {training} nodes with equally many on each; nearest: {fits}"
             yield "resources.gpu", words
         elif self.serving not in (0, gpus // training):
             yield (
@@ -84,7 +84,7 @@ class TrainingStage(Stage):
         gpus, training = self.resources.gpu, self.training_nodes
         if self.global_batch is None:
             if max(gpus, training) > 1:
-                words = f"missing; on {max(gpus, training)} GPUs the batch would follow their number"
+                words = f"missing; on {max(gpus, training)} GPUs the batch would depend on their number"
                 yield "global_batch", words
             return
         for name, why in FOLLOWS.items():
@@ -127,7 +127,7 @@ class MeasuredStage(TrainingStage):
         if every is None:
             return
         if steps < 1:
-            words = "it needs args.max_steps, by which the steps to measure are known beforehand"
+            words = "it needs args.max_steps, so that the steps to measure are known beforehand"
             yield "evaluate_every", words
         elif every >= steps:
             yield "evaluate_every", f"expected less than args.max_steps, {steps}, got {every}"

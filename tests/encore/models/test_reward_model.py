@@ -180,7 +180,7 @@ def test_what_is_no_reward_model_is_told(saved: Path):
     facts = json.loads((final / "reward.json").read_text())
     assert facts == {"members": 3, "bias": BIAS, "scale": SCALE}
     (final / "reward.json").write_text("{}")
-    with pytest.raises(UserError, match="are not the ones it was written for"):
+    with pytest.raises(UserError, match="have changed since it was written"):
         reward_model.load(saved)
     (final / "reward.json").unlink()
     with pytest.raises(UserError, match="its stage has made no reward model"):

@@ -61,7 +61,7 @@ def test_the_unspoilt_recipes_load(folder):
         ("paper", f"{OVERLAY}/importance_ratio", "sequence",
          'importance_ratio: unknown value the text "sequence"; did you mean "sequence_token"?'),
         ("paper", OVERLAY, {"importance_ratio": "none", "old_logp_noise": 0.1},
-         "stages.grpo.old_logp_noise: without effect, for importance_ratio none has no old"),
+         "stages.grpo.old_logp_noise: without effect, because importance_ratio none has no old"),
         ("paper", "stages/grpo/soft_overlong_cache", 8,
          "stages.grpo.rewards.soft_overlong: missing; rewards.soft_overlong and soft_overlong_cache go"),
         ("paper", "stages/grpo/rewards", {"soft_overlong": 1.0}, "stages.grpo.soft_overlong_cache: missing"),
@@ -173,7 +173,7 @@ def test_the_unspoilt_recipes_load(folder):
         ("paper", "scales/paper/stages/grpo/model/revision", "main",
          'stages.grpo.model.revision: expected the 40 hexadecimal digits of a Hub commit, got "main"'),
         ("paper", "stages/grpo/model", {"path": "here"},
-         "stages.grpo: it starts from one of needs.policy and model; both are given"),
+         "stages.grpo: it starts from either needs.policy or model; both are given"),
     ],
 )  # fmt: skip
 def test_mistake(folder, recipe, keys, value, message):

@@ -112,7 +112,7 @@ def test_what_does_not_divide_is_refused(one, processes, says):
         ),
         (
             stage() | {"resources": {"nodes": 3, "gpu": 16}},
-            "resources.gpu: 16 do not lie on 3 nodes, equally many on each; nearest: 15",
+            "resources.gpu: 16 do not lie on 3 nodes with equally many on each; nearest: 15",
         ),
         (
             stage(2) | {"resources": {"nodes": 4}},
@@ -134,7 +134,7 @@ def test_what_does_not_divide_is_refused(one, processes, says):
         ({"run": "sample", "resources": {"gpu": 32}, "args": {}}, "resources.gpu: 32 on one machine, and"),
         (
             {"run": "sample", "resources": {"nodes": 2, "gpu": 16}, "args": {}},
-            "resources.nodes: 2; stage sample is run on one, as all but pretrain, sft, ",
+            "resources.nodes: 2; stage sample runs on one, like all stages but pretrain, sft, ",
         ),
     ],
 )

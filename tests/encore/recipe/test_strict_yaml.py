@@ -34,9 +34,9 @@ BOMB = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10
         ("title: !mine x", "line 1: title: unexpected tag !mine; remove it"),
         ("a: !!python/object/apply:os.getcwd []", "line 1: a: unexpected tag !!python/object/apply:os.g"),
         ("? [a]\n: b", "line 1: expected text as a key, got a list or mapping"),
-        (f"a: {'[' * 400}{']' * 400}", "line 1: a: lists and mappings lie in each other more than 40 deep"),
-        ("a: &a [*a]", "line 1: a: lists and mappings lie in each other more than 40 deep"),
-        (BOMB, "the file has more than 100,000 values, aliases written out"),
+        (f"a: {'[' * 400}{']' * 400}", "line 1: a: lists and mappings are nested more than 40 levels deep"),
+        ("a: &a [*a]", "line 1: a: lists and mappings are nested more than 40 levels deep"),
+        (BOMB, "the file has more than 100,000 values with aliases written out"),
     ],
 )  # fmt: skip
 def test_what_no_recipe_has_is_one_line(tmp_path, text, message):

@@ -62,7 +62,7 @@ def test_demonstrations_that_were_changed_are_refused(tmp_path: Path):
     with (tmp_path / "final" / demonstrations.FILE).open("a") as file:
         file.write(json.dumps(ROW) + "\n")
     assert "digest mismatch" in str(validity.of_stage(metrics))
-    with pytest.raises(UserError, match="are not the ones it was written for"):
+    with pytest.raises(UserError, match="have changed since it was written"):
         demonstrations.load(metrics)
 
 

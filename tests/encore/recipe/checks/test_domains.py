@@ -86,7 +86,7 @@ def test_caps_may_stand_for_the_one_cap_and_their_steps_are_written_plainly(mixe
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        ("task", {"world": "chain"}, "stages.grpo.task: each of domains has its own; remove task or domains"),
+        ("task", {"world": "chain"}, "stages.grpo.task: each domain has its own; remove task or domains"),
         ("rewards", {"accuracy": 1.0}, "stages.grpo.rewards: each of domains has its own"),
         ("problems", 8, "stages.grpo.problems: each of domains has its own"),
         ("domains", {"general": DOMAINS["general"]},

@@ -110,13 +110,13 @@ def merged(base: dict, over: dict) -> dict:
         ),
         (
             {"by": "language_model", "labeller": ASKED, "needs": {"policy": "sft"}},
-            "labeller.model: needs.policy is asked too; remove one of them",
+            "labeller.model: needs.policy is given too; remove one of them",
         ),
         (
             {"by": "language_model", "labeller": ASKED | {"question": "{prompt}{first}"}},
             "labeller.question: expected {second} exactly once",
         ),
-        ({"keep": "right"}, "keep: right is of by: verifier alone, got by: annotator; expected best"),
+        ({"keep": "right"}, "keep: right needs by: verifier, got by: annotator; expected best"),
         ({"keep": "best", "validation": 0.1}, "validation: demonstrations (keep: best) have no such split"),
         (
             {"task": {"world": "preferences"}},

@@ -54,8 +54,8 @@ def test_mistakes(change, says):
 @pytest.mark.parametrize(
     ("stage", "says"),
     [
-        (LABELS | {"comparisons": "grouped"}, "labels, comparisons: expected one of the two"),
-        ({**STARTED, "needs": {"data": "samples"}}, "labels, comparisons: expected one of the two"),
+        (LABELS | {"comparisons": "grouped"}, "labels, comparisons: expected exactly one of the two"),
+        ({**STARTED, "needs": {"data": "samples"}}, "labels, comparisons: expected exactly one of the two"),
         (LABELS | {"members": 3}, "members: a reward model with labels has none"),
         (LABELS | {"needs": {"data": "s", "demonstrations": "d"}}, "demonstrations: a reward model with"),
     ],

@@ -40,7 +40,7 @@ def test_sound(sound):
         (stage({"vllm_mode": "server"}, vllm_gpus=2), "^vllm_gpus: without effect"),
         (
             stage({**SERVER, "vllm_enable_sleep_mode": True}, vllm_gpus=2),
-            "^args.vllm_enable_sleep_mode: a server has GPUs of its own and never sleeps; remove it$",
+            "^args.vllm_enable_sleep_mode: a server has its own GPUs and never sleeps; remove it$",
         ),
     ],
 )
