@@ -129,9 +129,9 @@ def _measured(shown: Shown, run: Run, values: pd.DataFrame, flops: pd.Series) ->
 
     `values`: the metric, (seeds, checkpoints); `flops`: by arm, seed, stage.
     """
-    both = values[[shown.start, shown.end]].dropna()
-    gains = (both[shown.end] - both[shown.start]).to_list()
-    stages = [_own_stages(run, shown, int(seed)) for seed in both.index]
+    pairs = values[[shown.start, shown.end]].dropna()
+    gains = (pairs[shown.end] - pairs[shown.start]).to_list()
+    stages = [_own_stages(run, shown, int(seed)) for seed in pairs.index]
     spent = [sum(flops[owner.arm, owner.seed, run.label(owner)] for owner in of_seed) for of_seed in stages]
     jobs = [of_node(run.graph, node, Assumptions()) for node in stages[0]]
     metric = shown.metric.partition("/")[2]
@@ -141,8 +141,8 @@ def _measured(shown: Shown, run: Run, values: pd.DataFrame, flops: pd.Series) ->
         shown.data,
         str(max(map(_models, jobs))),
         f"{sum(spent) / len(spent):.2g}",
-        number(both[shown.start].mean(), metric),
-        number(both[shown.end].mean(), metric),
+        number(pairs[shown.start].mean(), metric),
+        number(pairs[shown.end].mean(), metric),
         with_interval(sum(gains) / len(gains), *interval(gains), metric),
     )
 

@@ -136,14 +136,14 @@ def packages(runs: pd.DataFrame) -> str:
 
     Packages whose version differs from the runs' come first.
     """
-    here = {
+    versions = {
         package.metadata["Name"].lower(): package.version
         for package in metadata.distributions()
         if package.metadata["Name"]
     }
-    ran = {(name, version) for row in runs.versions for name, version in row.items() if name in here}
-    lines = [f"# {name} was {version} in a run" for name, version in sorted(ran) if here[name] != version]
-    return "\n".join([*lines, *(f"{name}=={version}" for name, version in sorted(here.items()))]) + "\n"
+    ran = {(name, version) for row in runs.versions for name, version in row.items() if name in versions}
+    lines = [f"# {name} was {version} in a run" for name, version in sorted(ran) if versions[name] != version]
+    return "\n".join([*lines, *(f"{name}=={version}" for name, version in sorted(versions.items()))]) + "\n"
 
 
 def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.DataFrame:

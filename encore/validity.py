@@ -69,11 +69,11 @@ def changed(result: Path, digest: Digest = digests.of_file) -> str | None:
         listed = digests.listed(result) or {}
     except ValueError:
         return f"its {digests.listing(result).name} is not readable"
-    for file, then in listed.items():
+    for file, digest_then in listed.items():
         name = file.relative_to(result.parent)
         if not file.is_file():
             return f"its {name} is missing"
-        if digest(file) != then:
+        if digest(file) != digest_then:
             return f"its {name} has changed"
     return None
 
@@ -237,8 +237,8 @@ def _of_code(made: Sequence[Mapping[str, Any]], root: Path) -> list[str]:
     for commit, count in sorted(counts.items()):
         if files_now := _changed_code(commit, root):
             more = f" and {len(files_now) - 1} more" if files_now[1:] else ""
-            since = f"by other code (since commit {commit[:8]}: {files_now[0]}{more})"
-            lines.append(f"warning: {_stages(count)} made {since}; {CHOICE}")
+            reason = f"by other code (since commit {commit[:8]}: {files_now[0]}{more})"
+            lines.append(f"warning: {_stages(count)} made {reason}; {CHOICE}")
     return lines
 
 

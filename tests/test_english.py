@@ -24,7 +24,9 @@ ODD = re.compile(
     r"(?<!there )\b(is|are) none\b|\bso many\b|\btold\b|\bsuch a one\b|\bone's own\b|"
     r"\b(None|empty|nothing) where\b|\bin the place of\b"
 )
-NO_NAMES = {"one", "found", "given", "own", "there", "such", "those"}  # a local variable is a noun
+NO_NAMES = frozenset(  # a local variable is a noun
+    "are both few found given has have here it never none one only own since such there those two was whose".split()
+)
 BARE_VERBS = {"check", "read"}  # a function is named after what it checks or reads
 
 

@@ -98,9 +98,9 @@ def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str
 def _levels(table: pd.DataFrame, arm: str, node: str, task: str) -> pd.DataFrame:
     """Return accuracy at a checkpoint: models x the levels of difficulty that every model has."""
     prefix = f"{task}/accuracy/difficulty="
-    here = table[(table.arm == arm) & (table.node == node) & table.metric.str.startswith(prefix)]
-    here = here.drop_duplicates(["source", "metric"])
-    return here.pivot(index="source", columns="metric", values="value").dropna(axis=1)
+    rows = table[(table.arm == arm) & (table.node == node) & table.metric.str.startswith(prefix)]
+    rows = rows.drop_duplicates(["source", "metric"])
+    return rows.pivot(index="source", columns="metric", values="value").dropna(axis=1)
 
 
 def _difference(

@@ -42,9 +42,9 @@ def selectors(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
     }
     rows = [
         (task, policy.name, arm, selector, n, mean.value, mean.low, mean.high)
-        for task, here in by_task.items()
-        for policy in contenders(run, here, task)
-        for arm, selector, curve in _of_policy(run, here, task, policy)
+        for task, places in by_task.items()
+        for policy in contenders(run, places, task)
+        for arm, selector, curve in _of_policy(run, places, task, policy)
         for n, mean in curve.items()
     ]
     return pd.DataFrame(rows, columns=COLUMNS)

@@ -45,9 +45,9 @@ def view(run: Run, numbers: pd.DataFrame, arms: Arms, elsewhere: set[str]) -> Vi
         "templates", "Base models by template", arms.templates, templates_shown(arms.templates)
     )
     parts = Table("uncertainty", "Parts of the variance of accuracy", arms.uncertainty)
-    here = arms.levels[~arms.levels.task.isin(elsewhere)] if elsewhere else arms.levels
+    levels = arms.levels[~arms.levels.task.isin(elsewhere)] if elsewhere else arms.levels
     page = Page(
-        levels=cells(levels_shown(run, here, by)),
+        levels=cells(levels_shown(run, levels, by)),
         best_of_n=selected.cells,
         templates=by_template.cells,
         parts=parts.cells,

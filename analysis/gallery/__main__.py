@@ -62,9 +62,9 @@ def of_scale(scale: str, folder: Path = RESULTS) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--scale")
-    which.add_argument("--records", nargs="*")
+    choice = parser.add_mutually_exclusive_group(required=True)
+    choice.add_argument("--scale")
+    choice.add_argument("--records", nargs="*")
     args = parser.parse_args(argv)
     if args.scale:
         return command_line.status(lambda: of_scale(args.scale))

@@ -25,8 +25,8 @@ def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
 def by_count(table: pd.DataFrame, at: str, name: str) -> dict[int, Mean]:
     """Return n -> the mean of the metric `<name>@<n>` at `arm/checkpoint`, by rising n, if there is one."""
     arm, _, node = at.partition("/")
-    here = table[(table.arm == arm) & (table.node == node)]
-    names = here.metric[here.metric.str.startswith(f"{name}@")].unique()
+    rows = table[(table.arm == arm) & (table.node == node)]
+    names = rows.metric[rows.metric.str.startswith(f"{name}@")].unique()
     means = {int(metric.rpartition("@")[2]): average(measured(table, at, metric)) for metric in names}
     return {n: mean for n, mean in sorted(means.items()) if mean.n}
 

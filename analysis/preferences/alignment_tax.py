@@ -57,13 +57,13 @@ def tax(
 
 def tax_shown(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each policy: each task's accuracy, and its change since training began."""
-    since = next(iter(frame.since.dropna()), "the start")
+    start = next(iter(frame.since.dropna()), "the start")
     rows: dict[str, dict[str, str]] = {}
     for entry in frame.to_dict("records"):
         row = rows.setdefault(entry["policy"], {"": entry["policy"]})
         row[entry["task"]] = with_interval(entry["accuracy"], entry["low"], entry["high"])
         change = with_interval(entry["change"], entry["change_low"], entry["change_high"])
-        row[f"{entry['task']}, less that of {since}"] = change
+        row[f"{entry['task']}, less that of {start}"] = change
     return pd.DataFrame(list(rows.values())).fillna(DASH)
 
 

@@ -68,13 +68,13 @@ def draw(
     rewards = [name for name in REWARDS if any(name in place.rewards for place in places)]
     figure, axes = stacked(len(rewards), 2.3, handles)
     for axis, name in zip(axes, rewards, strict=True):
-        here = [place for place in places if name in place.rewards]
+        measured = [place for place in places if name in place.rewards]
         for key, line in joined.items():
             _join(axis, [place for place in line if name in place.rewards], name, GREY, dashes[key])
-        for arm in dict.fromkeys(place.contender.arm for place in here):
-            path = [place for place in here if place.contender.arm == arm and not place.contender.shared]
+        for arm in dict.fromkeys(place.contender.arm for place in measured):
+            path = [place for place in measured if place.contender.arm == arm and not place.contender.shared]
             _join(axis, path, name, palette[arm], "-")
-        for place in here:
+        for place in measured:
             _dot(axis, place, name, palette, marks)
         axis.margins(y=0.1)
         axis.set_ylabel(f"{name} reward", fontsize=9.5)

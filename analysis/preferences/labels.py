@@ -19,12 +19,14 @@ def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     for arm in run.arms:
         for node in run.stages(arm, run.seeds[0], KIND):
             label = run.label(node)
-            here = table[(table.arm == arm) & (table.node == label) & table.step.isna()]
-            key = tuple(sorted(here.source.unique()))
-            if not len(here) or (key, label) in seen:
+            numbers = table[(table.arm == arm) & (table.node == label) & table.step.isna()]
+            key = tuple(sorted(numbers.source.unique()))
+            if not len(numbers) or (key, label) in seen:
                 continue
             seen.add((key, label))
-            metrics = [metric for metric in here.metric.unique() if metric.partition("/")[0] not in NOT_SHOWN]
+            metrics = [
+                metric for metric in numbers.metric.unique() if metric.partition("/")[0] not in NOT_SHOWN
+            ]
             for metric in sorted(metrics, key=_place):
                 mean = average(measured(table, f"{arm}/{label}", metric))
                 by = {"arm": arm, "stage": label, "by": _labeller(run.graph.stage(node)), "metric": metric}

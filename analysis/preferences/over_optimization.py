@@ -59,14 +59,14 @@ def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
     logged = table[table.step.notna() & table.metric.isin(names)].dropna(subset=["value"])
     tracks, seen = [], set()
     for arm in run.arms:
-        here = logged[(logged.arm == arm) & (logged.node == _first_ppo(run, arm))]
-        key = tuple(sorted(here.source.unique()))
-        if not len(here) or key in seen:
+        curve = logged[(logged.arm == arm) & (logged.node == _first_ppo(run, arm))]
+        key = tuple(sorted(curve.source.unique()))
+        if not len(curve) or key in seen:
             continue
         seen.add(key)
-        distance = binned(here[here.metric == KL], POINTS)
+        distance = binned(curve[curve.metric == KL], POINTS)
         for reward, metric in CURVES.items():
-            rows = here[here.metric == metric]
+            rows = curve[curve.metric == metric]
             values = binned(rows, POINTS)
             steps = distance.index.intersection(values.index)
             if not len(steps):
@@ -74,9 +74,9 @@ def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
             start = rows.value[rows.step == rows.step.min()].mean()
             kl, gains = distance.loc[steps], values.loc[steps] - start
             seeds = [(_root(kl[seed]), gains[seed].to_numpy()) for seed in gains.columns if seed in kl]
-            none = np.full(len(steps), np.nan)
+            nan = np.full(len(steps), np.nan)
             tracks.append(
-                Track(arm, "RL", reward, _root(kl.mean(axis=1)), gains.mean(axis=1).to_numpy(), none, none,
+                Track(arm, "RL", reward, _root(kl.mean(axis=1)), gains.mean(axis=1).to_numpy(), nan, nan,
                       tuple(seeds))
             )  # fmt: skip
     return tracks
@@ -101,8 +101,8 @@ def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> li
         return tracks
     for arm in run.arms:
         checkpoint = in_arm(run, initial, arm).checkpoint
-        here = table[(table.arm == arm) & (table.node == checkpoint)].metric.unique()
-        drawn = [match for metric in here if (match := BEST.fullmatch(str(metric)))]
+        metrics = table[(table.arm == arm) & (table.node == checkpoint)].metric.unique()
+        drawn = [match for metric in metrics if (match := BEST.fullmatch(str(metric)))]
         if not drawn:
             continue
         task = max(drawn, key=lambda match: int(match["n"]))["task"]

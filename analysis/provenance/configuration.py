@@ -23,8 +23,8 @@ def differences(run: Run) -> pd.DataFrame:
         arm_settings = dict(settings(run, arm))
         for key in [*arm_settings, *(key for key in base if key not in arm_settings)]:
             if arm_settings.get(key) != base.get(key):
-                theirs, here = (side.get(key, DASH) for side in (base, arm_settings))
-                rows.append({"arm": arm, "setting": key, run.arms[0]: theirs, "here": here})
+                theirs, ours = (side.get(key, DASH) for side in (base, arm_settings))
+                rows.append({"arm": arm, "setting": key, run.arms[0]: theirs, "here": ours})
     return pd.DataFrame(rows, columns=["arm", "setting", run.arms[0], "here"])
 
 

@@ -105,12 +105,12 @@ def _arms(run: Run, claim: Claim) -> list[str]:
 
 def _differs(run: Run, claim: Claim, registered: Registration) -> str:
     """Return which part of a claim is registered otherwise; "" if the claim is registered unchanged."""
-    theirs, here = registered.claims.get(claim.id), registration.claim(claim)
+    theirs, ours = registered.claims.get(claim.id), registration.claim(claim)
     if theirs is None:
         return "no such claim"
-    for name in type(here).model_fields:
-        if getattr(theirs, name) != getattr(here, name):
-            return f"{name} {_said(getattr(theirs, name))}, not {_said(getattr(here, name))}"
+    for name in type(ours).model_fields:
+        if getattr(theirs, name) != getattr(ours, name):
+            return f"{name} {_said(getattr(theirs, name))}, not {_said(getattr(ours, name))}"
     for need in claim.needs:
         gate = registered.gates.get(need.gate)
         if gate is None or not gate.asks_as(run.document.gates[need.gate]):

@@ -58,10 +58,10 @@ def _measured(
 ) -> list[str]:
     """Return the measures of a task that a step has, or that the paper has for a step."""
     places = {step.at for step in ladder}
-    here = numbers[numbers.metric.str.startswith(f"{task}/") & numbers.value.notna()]
-    here = here[(here.arm + "/" + here.node).isin(places)]
-    metrics = {metric.removeprefix(f"{task}/") for metric in here.metric}
-    if not here.value[here.metric.str.endswith("/format_rate")].any():  # no arm was asked for a format
+    rows = numbers[numbers.metric.str.startswith(f"{task}/") & numbers.value.notna()]
+    rows = rows[(rows.arm + "/" + rows.node).isin(places)]
+    metrics = {metric.removeprefix(f"{task}/") for metric in rows.metric}
+    if not rows.value[rows.metric.str.endswith("/format_rate")].any():  # no arm was asked for a format
         metrics.discard("format_rate")
     theirs = [metric.removeprefix(f"{task}/") for at, metric in published
               if at in places and metric.startswith(f"{task}/")]  # fmt: skip

@@ -43,9 +43,9 @@ def levels(alpha: float) -> tuple[float, ...]:
         z = optimize.brentq(_too_rare, -FARTHEST, FARTHEST, (spread, step, at, mass, fresh), xtol=1e-10)
         by_look.append(float(stats.norm.sf(z)))
         low, high = -FARTHEST * spread, z * spread
-        here = low + (nodes + 1) * (high - low) / 2
-        density = stats.norm.pdf((here[:, None] - at) / step) @ mass / step
-        at, mass = here, density * weights * (high - low) / 2
+        means = low + (nodes + 1) * (high - low) / 2
+        density = stats.norm.pdf((means[:, None] - at) / step) @ mass / step
+        at, mass = means, density * weights * (high - low) / 2
     return tuple(by_look)
 
 

@@ -112,9 +112,9 @@ def effort_rows(
         if not len(cost):
             continue
         budget = rows[rows.metric == f"{unit}_to/budget"].set_index("source").value.reindex(cost.index)
-        spent, never = cost.fillna(budget), int(cost.isna().sum())
+        spent, failures = cost.fillna(budget), int(cost.isna().sum())
         mean = float(spent.mean())
-        text = f"{mean:,.0f}" if not never else f"at least {mean:,.0f} ({never} of {len(cost)} never)"
+        text = f"{mean:,.0f}" if not failures else f"at least {mean:,.0f} ({failures} of {len(cost)} never)"
         arms.append(interval_rows.Row(arm, tuple(spent), mean, math.nan, math.nan, text, palette[arm]))
     return sorted(arms, key=lambda row: row.mean)
 

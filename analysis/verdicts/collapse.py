@@ -180,8 +180,8 @@ def _beginning(run: Run, place: str) -> str:
 
 def _far_below(measure: str, before: pd.Series, after: pd.Series) -> pd.DataFrame:
     """Return the columns before, most and collapsed, for seeds with both numbers."""
-    both = pd.DataFrame({"before": before, "most": after}).dropna()
-    return both.assign(collapsed=both.most < FAR_BELOW[measure](both.before))
+    ends = pd.DataFrame({"before": before, "most": after}).dropna()
+    return ends.assign(collapsed=ends.most < FAR_BELOW[measure](ends.before))
 
 
 def rates(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:

@@ -27,8 +27,8 @@ def build(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -
 
     They are side by side only if model, data and settings are the paper's.
     """
-    both = beside(run, numbers, paired)
-    return both if run.scale == "paper" else apart(both)
+    table = beside(run, numbers, paired)
+    return table if run.scale == "paper" else apart(table)
 
 
 def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

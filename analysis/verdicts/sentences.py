@@ -132,9 +132,9 @@ def _by_chance(run: Run, numbers: pd.DataFrame) -> str:
                 f"{what} {ends_shown} ({run.arms[0]}: {number(_mean(numbers, base, metric).value, metric)})"
             )
     others = _list(sorted({name for arm in arms for name in paid[arm] if name != CHANCE}))
-    are, their = ("is", "its") if len(arms) == 1 else ("are", "their")
+    verb, their = ("is", "its") if len(arms) == 1 else ("are", "their")
     return (
-        f"{_list(arms)} {are} paid by chance{f' and for {others}' if others else ''}, right or wrong: "
+        f"{_list(arms)} {verb} paid by chance{f' and for {others}' if others else ''}, right or wrong: "
         f"{their} advantages know nothing of the answer, so what changes is drift"
         f"{'; at the end: ' if parts else ''}{'; '.join(parts)}."
     )

@@ -43,8 +43,8 @@ def stated(recipe: Recipe, scale: str, verdicts: Sequence[claims.Verdict]) -> li
 
     Claims of other scales cannot be tested here.
     """
-    here = {claim.id for claim in recipe.claims(scale)}
-    return [v for v in verdicts if v.id in here]
+    ids = {claim.id for claim in recipe.claims(scale)}
+    return [v for v in verdicts if v.id in ids]
 
 
 def plural(n: int, word: str) -> str:
@@ -90,13 +90,13 @@ def head(run: Run, numbers: pd.DataFrame) -> Head:
 
 def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:
     """Return exactly five lines: the run, accuracy or gold, length, verdicts of each kind, the foremost."""
-    task, arm, here = tasks.headline(run), run.arms[0], stated(run.recipe, run.scale, verdicts)
+    task, arm, judged = tasks.headline(run), run.arms[0], stated(run.recipe, run.scale, verdicts)
     size = (
         f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}{stopped(run)}"
     )
     accuracy = change(run, table, f"{task}/accuracy").text()
     length = change(run, table, f"{task}/length").text()
-    few = f" (a decision takes {LOOKS[0]} seeds)" if here and len(run.seeds) < LOOKS[0] else ""
+    hint = f" (a decision takes {LOOKS[0]} seeds)" if judged and len(run.seeds) < LOOKS[0] else ""
     where = f"on {task}, {arm}, {ARROW.join(run.ends)}" if task else "(no model is evaluated)"
     quality = f"Accuracy {where}: {accuracy}"
     if tasks.measure(table, task) == "gold":
@@ -106,8 +106,8 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
         f"{title(run.recipe)}: {size}",
         quality,
         f"Response length in tokens: {length}",
-        f"Claims: {whose.of_recipe(run.recipe, here).told()}{few}",
-        foremost(here),
+        f"Claims: {whose.of_recipe(run.recipe, judged).told()}{hint}",
+        foremost(judged),
     ]
 
 

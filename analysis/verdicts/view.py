@@ -59,19 +59,19 @@ def view(
 ) -> View:
     """Return the section, from verdicts.published.build() and provenance.health.worst()."""
     looks, gates, collapses, dials = tables(judged)[1:]
-    here = summary.stated(run.recipe, run.scale, judged.last)
-    groups = whose.of_recipe(run.recipe, here)
+    verdicts = summary.stated(run.recipe, run.scale, judged.last)
+    groups = whose.of_recipe(run.recipe, verdicts)
     theirs, ours = _split(published)
     page = Page(
         said=sentences.sentences(run, numbers),
         notice=sentences.notice(health, judged.collapses),
         broken=sentences.broken(run, health, judged.collapses),
-        groups=strips.grouped(here, run.document.claims),
-        strips={verdict.id: strips.strip(verdict) for verdict in here},
+        groups=strips.grouped(verdicts, run.document.claims),
+        strips={verdict.id: strips.strip(verdict) for verdict in verdicts},
         meanings=claims_table.MEANINGS,
-        elsewhere=[verdict for verdict in judged.last if verdict not in here],
+        elsewhere=[verdict for verdict in judged.last if verdict not in verdicts],
         stated=run.document.claims,
-        causes=reversals.causes(run.recipe, here),
+        causes=reversals.causes(run.recipe, verdicts),
         own=claims.tally(groups.own),
         others=claims.tally(groups.others),
         of_ours=claims.tally(groups.ours),
@@ -114,5 +114,5 @@ def _split(published: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the paper's numbers, and ours if they are a separate table."""
     if "whose" not in published:
         return published, pd.DataFrame()
-    theirs, ours = (published[published.whose == whose] for whose in ("paper", "here"))
+    theirs, ours = (published[published.whose == party] for party in ("paper", "here"))
     return theirs.drop(columns="whose"), ours[["what", "value"]]

@@ -29,7 +29,7 @@ class Groups:
     def told(self) -> str:
         """Return a text such as `2 shown; of other papers: 1 shown; our own: …; sanity checks …: 1 of 1`."""
         named = (("", self.own), ("of other papers: ", self.others), ("our own: ", self.ours))
-        parts = [f"{whose}{counts(some)}" for whose, some in named if some]
+        parts = [f"{label}{counts(some)}" for label, some in named if some]
         if self.sanity:
             parts.append(f"{SANITY}: {passed(self.sanity)}")
         return "; ".join(parts) or counts([])

@@ -47,8 +47,8 @@ def saved_a_token(model: Model, place: Path | None, half: bool) -> float:
             config.layer_types = config.layer_types[:1] * layers
         return _kept_for_backward(config, tokens, half)
 
-    first, two = (kept(layers, long) - kept(layers, short) for layers in (1, 2))
-    return (two - first) / (long - short)
+    first, second_layer = (kept(layers, long) - kept(layers, short) for layers in (1, 2))
+    return (second_layer - first) / (long - short)
 
 
 def _kept_for_backward(config: Any, tokens: int, half: bool) -> int:

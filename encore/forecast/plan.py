@@ -66,9 +66,9 @@ def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
     seconds = time.of_training(job, policy, gpu, assumed) + compared / (gpu.flops * assumed.prefill)
     speed = 0.0
     if generation:
-        on = job.server if generation.engine == "server" else job.gpus
-        seconds += time.of_generation(policy, generation, on, gpu, assumed)
-        speed = time.rate(policy, generation, on, gpu, assumed)
+        gpus = job.server if generation.engine == "server" else job.gpus
+        seconds += time.of_generation(policy, generation, gpus, gpu, assumed)
+        speed = time.rate(policy, generation, gpus, gpu, assumed)
         if training and generation.engine in ("colocate", "server"):
             seconds += generation.completions / generation.rollout * 2 * policy.parameters / SYNC
     return Estimate(

@@ -79,9 +79,9 @@ def _generation(source: Source, config: Any) -> Any:
 
 
 def _gold_of_next(part: Asked, tokenizer: Any, seed: int) -> health.Check:
-    few, task = min(part.problems or reward_checks.CHECKED, reward_checks.CHECKED), part.questions
+    count, task = min(part.problems or reward_checks.CHECKED, reward_checks.CHECKED), part.questions
     world = task.make_world()
-    problems = prompts.of_task(task, forms.of(part.form, tokenizer), few if world else None, seed)
-    rows = problems.select(range(min(few, len(problems)))).to_list()
+    problems = prompts.of_task(task, forms.of(part.form, tokenizer), count if world else None, seed)
+    rows = problems.select(range(min(count, len(problems)))).to_list()
     (accuracy,) = rules.build(["accuracy"], world, seed, verifies=task.verifies)
     return reward_checks.crossed(accuracy, rows)

@@ -223,9 +223,9 @@ class Survey:
 
     def machine(self, node: Node) -> list[str]:
         """Return the options of a stage's command that describe the machine."""
-        it = self.graph.machine(node)
-        gpus = ["--gpus", str(it.gpus), "--vllm-gpus", str(it.serving)]
-        return [*gpus, "--nodes", str(it.nodes), "--shard", it.shard]
+        machine = self.graph.machine(node)
+        gpus = ["--gpus", str(machine.gpus), "--vllm-gpus", str(machine.serving)]
+        return [*gpus, "--nodes", str(machine.nodes), "--shard", machine.shard]
 
     def count(self, node: Node) -> int:
         return self.seeds[node.recipe, node.arm, node.kind, node.name]

@@ -153,14 +153,14 @@ def _memory(plan: Plan) -> list[str]:
         sizes = [getattr(held, part) / GIB for part in PARTS] + [held.total / GIB]
         mark = "" if row.estimate.fits else " !"
         lines.append(label.ljust(NAME) + "".join(f"{_gib(size):>7}" for size in sizes) + mark)
-    both = []
+    switched = []
     for label, row in zip(_labels(plan), plan.rows, strict=True):
         training = row.estimate.job.training
         if row.other and training:
             way = "without" if training.checkpointing else "with"
-            both.append(f"{label} {row.other / GIB:,.1f} {way}")
-    if both:
-        lines += _wrapped("activations with and without checkpointing, the other way: ", "; ".join(both))
+            switched.append(f"{label} {row.other / GIB:,.1f} {way}")
+    if switched:
+        lines += _wrapped("activations with and without checkpointing, the other way: ", "; ".join(switched))
     return lines
 
 

@@ -93,9 +93,9 @@ def cut_evaluation(config: Config) -> Shortened:
     tasks, whole, left, unknown = {}, 0.0, 0.0, []
     for name, task in config["tasks"].items():
         samples = task.get("samples") or 1
-        few = max(1, COMPLETIONS // samples)
+        most_items = max(1, COMPLETIONS // samples)
         items = task.get("items")
-        tasks[name] = {**task, "items": min(items or few, few)}
+        tasks[name] = {**task, "items": min(items or most_items, most_items)}
         if items is None:
             unknown.append(name)
             continue

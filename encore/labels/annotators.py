@@ -66,7 +66,7 @@ def ai_judge(
     bias. The same judge is right less often when it sees only one order.
     """
     tokens = [row["tokens"] for row in rows]
-    both, position = dials.both_orders, dials.position_bias
+    orders, position = dials.both_orders, dials.position_bias
 
     def perceived(bias: float, both_orders: bool = True) -> Scores:
         return [
@@ -87,7 +87,7 @@ def ai_judge(
     elif dials.accuracy is not None:
         seen, truth = plackett_luce.gaps(perceived(bias)), plackett_luce.gaps(gold)
         temperature = plackett_luce.temperature_for(seen, accuracy=dials.accuracy, truth=truth)
-    return _ranked(perceived(bias, both), temperature, seed, {"temperature": temperature, "bias": bias})
+    return _ranked(perceived(bias, orders), temperature, seed, {"temperature": temperature, "bias": bias})
 
 
 def _bias_for(fair: Floats, unfair: Floats, truth: Floats, accuracy: float, temperature: float) -> float:

@@ -48,8 +48,8 @@ def discard_damaged(folder: Path, say: Callable[[str], None]) -> None:
             return
         discard(newest)
         before = last_checkpoint(folder)
-        then = f"going on from {before.name}" if before else "training starts anew"
-        say(f"warning: {newest}: {file} is damaged; {then}")
+        consequence = f"going on from {before.name}" if before else "training starts anew"
+        say(f"warning: {newest}: {file} is damaged; {consequence}")
 
 
 def discard(checkpoint: Path) -> None:
@@ -68,16 +68,16 @@ def check_processes(checkpoint: Path) -> None:
 
     Each process has its own part of a rollout, its own random state, and its own piece of sharded weights.
     """
-    then, now = len([*checkpoint.glob("resume*.pt")]), gpus.processes()
-    if then != now:
+    saved_by, now = len([*checkpoint.glob("resume*.pt")]), gpus.processes()
+    if saved_by != now:
         raise UserError(
-            f"{checkpoint}: {then} processes saved it, and {now} cannot go on from it; run the stage on "
-            f"{then} GPUs, or remove the checkpoint to start anew"
+            f"{checkpoint}: {saved_by} processes saved it, and {now} cannot go on from it; run the stage on "
+            f"{saved_by} GPUs, or remove the checkpoint to start anew"
         )
     sharded = (checkpoint / SHARDS).is_dir()
     if sharded != gpus.sharded():
-        was = "was sharded by fsdp" if sharded else "was not sharded"
-        raise UserError(f"{checkpoint}: its stage {was}; set resources.shard as then, or remove it")
+        state = "was sharded by fsdp" if sharded else "was not sharded"
+        raise UserError(f"{checkpoint}: its stage {state}; set resources.shard as then, or remove it")
 
 
 def _state_file(checkpoint: Path) -> Path:

@@ -26,6 +26,6 @@ def check_boundaries(caps: Caps, micro: int, window: int) -> None:
         if step % every:
             near = max(every, round(step / every) * every)
             raise UserError(
-                f"caps.{step}: a rollout lasts {micro / window:g} steps, and the cap may change only after one; "
+                f"caps.{step}: a rollout lasts {micro / window:g} steps, and caps change between two; "
                 f"nearest: {near}"
             )

@@ -95,7 +95,7 @@ def check_nulls(content: Content) -> None:
     for section in ("checkpoints", "models", "tasks"):
         for name, value in content["evals"].get(section, {}).items():
             if value is None:
-                raise UserError(f"evals.{section}.{name}: null deletes a key below, but there is none; remove it")
+                raise UserError(f"evals.{section}.{name}: null, but no layer below has the key; remove it")
 
 
 def check_layers(content: Content) -> None:

@@ -28,5 +28,5 @@ def check_window(
     if loss_type in TOKEN_MEAN and rollout % window:
         raise UserError(
             f"args.{names[0]}: {rollout} is no multiple of {names[1]} ({window}); "
-            f"loss_type {loss_type} divides by the tokens of an optimizer step, which must be from one rollout"
+            f"loss_type {loss_type} divides by the tokens of an optimizer step, all of one rollout"
         )

@@ -72,8 +72,8 @@ def step_ends(world: World | None, problem: Problem, completion: str) -> list[in
 def verdicts(world: World, problem: Problem, completion: str) -> list[tuple[int, bool]]:
     """Return the `step_ends` of a completion, each with whether its step is right by the world's verifier."""
     whole, begun = problem.begun + completion, len(problem.begun)
-    both = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
-    return [(end - begun, right) for end, right in both if end > begun]
+    pairs = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
+    return [(end - begun, right) for end, right in pairs if end > begun]
 
 
 def locator(tokenizer: Any, special: bool = False) -> Callable[[str, list[int], list[int]], list[int]]:

@@ -82,7 +82,7 @@ def math_verdicts(
     compare: Comparer, problems: Sequence[Problem], completions: Sequence[str]
 ) -> list[Verdict]:
     """Return the `math_verdict` of a rollout's completions, (completions,), within one budget of CPU time."""
-    pairs = [_answers(*both) for both in zip(problems, completions, strict=True)]
+    pairs = [_answers(*texts) for texts in zip(problems, completions, strict=True)]
     judged = iter(compare.verdicts([pair for pair in pairs if not isinstance(pair, str)]))
     return [pair if isinstance(pair, str) else next(judged) for pair in pairs]
 

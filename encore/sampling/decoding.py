@@ -189,7 +189,7 @@ def _check_model(config: Any) -> None:
     kind = config.model_type
     if kind not in KNOWN:
         raise UserError(f"sampler: lean knows models of {', '.join(KNOWN)} alone, not {kind}; remove it")
-    if parts := [name for name, has in odd.items() if has]:
+    if parts := [name for name, is_present in odd.items() if is_present]:
         raise UserError(f"sampler: lean knows no {kind} with {', '.join(parts)}; remove it")
 
 

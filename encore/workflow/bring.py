@@ -31,14 +31,14 @@ def bring(graph: Graph, other: Path) -> tuple[list[Path], list[str]]:
     """
     brought, left = [], []
     for result, node in _found(other):
-        here = Path(node.sentinel)
-        if here.exists() and validity.unlike(here, graph.lineage(node)) is None:
+        target = Path(node.sentinel)
+        if target.exists() and validity.unlike(target, graph.lineage(node)) is None:
             continue
         if reason := _unfit(graph, node, result, other):
             left.append(f"{result}: {reason}; left there")
             continue
-        _copy(result, here, other)
-        brought.append(here)
+        _copy(result, target, other)
+        brought.append(target)
     return brought, left
 
 
@@ -77,9 +77,9 @@ def _without_weights(metrics_json: Path, other: Path) -> str | None:
     return validity.of_products(data, other)
 
 
-def _copy(result: Path, here: Path, other: Path) -> None:
+def _copy(result: Path, target: Path, other: Path) -> None:
     """Copy the products, then the files and the result, and the record last, as a sign that all is there."""
-    for folder in _products(sentinel.read_sentinel(result)) if here.name == "metrics.json" else []:
+    for folder in _products(sentinel.read_sentinel(result)) if target.name == "metrics.json" else []:
         partial = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         shutil.copytree(other / folder, partial)
@@ -88,13 +88,13 @@ def _copy(result: Path, here: Path, other: Path) -> None:
     ends = [result, digests.listing(result), digests.record(result)]
     logs = (
         result.parent.glob("*.log")
-        if here.name == "metrics.json"
+        if target.name == "metrics.json"
         else result.parent.glob(f"{result.stem}.log")
     )
     listed = digests.listed(result) or dict.fromkeys(digests.files_of(result))
     for file in [*logs, *(file for file in listed if file not in ends), *ends]:
         if file.exists():
-            to = here.parent / file.relative_to(result.parent)
+            to = target.parent / file.relative_to(result.parent)
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(file, to)
 

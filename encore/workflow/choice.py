@@ -138,10 +138,10 @@ def _check_seeds(value: int, kind: Any) -> None:
 def _part(asked: Any) -> tuple[int, int]:
     """Return (2, 4) from the text `2/4`."""
     match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", str(asked))
-    which, of = map(int, match.groups()) if match else (1, 0)
-    if which > of:
+    number, of = map(int, match.groups()) if match else (1, 0)
+    if number > of:
         raise UserError(f"--config part: expected a part such as 2/4, the second of four, got {asked}")
-    return which, of
+    return number, of
 
 
 def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[list[str], list[int]]:

@@ -84,12 +84,12 @@ class Jobs:
         arms share, such as the model they start from. Each machine computes the same parts, and so the same
         lineages.
         """
-        which, of = self.choice.part
+        number, of = self.choice.part
         recipe = self.graph.recipes[report.recipe]
         arms, seeds = recipe.selection(report.scale, report.report, self.choice.seeds)
         places = [(seed, arm) for seed in seeds for arm in arms]
         seeds_of: dict[str, list[int]] = {}
-        for seed, arm in places[len(places) * (which - 1) // of : len(places) * which // of]:
+        for seed, arm in places[len(places) * (number - 1) // of : len(places) * number // of]:
             seeds_of.setdefault(arm, []).append(seed)
         return self.graph.ragged(report.recipe, report.scale, seeds_of)
 

@@ -66,9 +66,9 @@ def test_ways_to_start_snakemake(monkeypatch):
         ({"scale": "cqu"}, '--config scale: unknown scale "cqu"; did you mean "cpu"?'),
         (
             {"seeds": "automatic"},
-            "--config seeds: expected a number of seeds (8), a list (0,2 or, for one, 2,) or auto, got automatic",
+            "expected a number of seeds (8), a list (0,2 or, for one, 2,) or auto, got automatic",
         ),
-        ({"seeds": 0}, "--config seeds: expected a number of seeds (8), a list (0,2 or, for one, 2,) or auto, got 0"),
+        ({"seeds": 0}, "expected a number of seeds (8), a list (0,2 or, for one, 2,) or auto, got 0"),
         (
             {"track": "tensorbord"},
             '--config track: unknown tracker "tensorbord"; did you mean "tensorboard"?',
@@ -112,7 +112,7 @@ def test_choices_are_checked(demo, config, message):
          'no rule makes "after.csv"; did you mean "after.json"?'),
         ("results/demo/cpu/report/tables.csv", 'no rule makes "tables.csv"; did you mean "table.csv"?'),
         ("train", "train: a rule of single jobs; ask for a recipe (base, demo) or a file"),
-        ("results/demo/cpu/hot/seed0/sft/metrics.json", "base-recipe/seed0/sft/metrics.json; ask for this file"),
+        ("results/demo/cpu/hot/seed0/sft/metrics.json", "seed0/sft/metrics.json; ask for this file"),
     ],
 )  # fmt: skip
 def test_targets_are_checked(demo, target, message):

@@ -195,8 +195,8 @@ def _check_on_frontier(recipe: Recipe, scale: str, path: str, name: str, metric:
         measured = [*tasks[task].score, *(("accuracy",) if tasks[task].is_verified else ())]
         for wanted in ("kl", score):
             if wanted not in measured:
-                has = ", ".join(measured) or "none"
-                raise UserError(f"{path}: task {task} has no score {wanted} at {where}; it has: {has}")
+                names = ", ".join(measured) or "none"
+                raise UserError(f"{path}: task {task} has no score {wanted} at {where}; it has: {names}")
 
 
 def _check_evaluated(

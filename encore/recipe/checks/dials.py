@@ -59,8 +59,8 @@ def _trials(graph: Graph, recipe: Recipe, sweep: Recipe, scale: str, arms: Itera
 
 def _settings(graph: Graph, recipe: Recipe, other: Recipe, scale: str, arm: str) -> set[tuple[str, str]]:
     """Return (path, value) of every setting of an arm, in the stages that the other recipe has too."""
-    both = [name for name in recipe.stages(scale, arm) if name in other.document.stages]
-    nodes = [Node(recipe.name, scale, arm, 0, name, "stage") for name in both]
+    common = [name for name in recipe.stages(scale, arm) if name in other.document.stages]
+    nodes = [Node(recipe.name, scale, arm, 0, name, "stage") for name in common]
     return {(path, repr(value)) for node in nodes for path, value in _leaves(graph.config(node), node.name)}
 
 

@@ -273,7 +273,7 @@ class GrpoStage(DomainStage):
         if self.advantage == "process":
             yield "tool", "advantage process reads steps off a policy's own text; remove one of them"
         if self.resources.gpu > 1:
-            yield "tool", "its turns end at different times on several GPUs, which wait for each other; use one"
+            yield "tool", "its turns end at different times on each GPU, which then wait; use one GPU"
 
     @rule
     def _order_of_prompts(self) -> Iterator[Mistake]:

@@ -80,9 +80,9 @@ class PpoStage(RolloutStage):
     @rule
     def _arguments_of_grpo(self) -> Iterator[Mistake]:
         """Yield arguments of GRPO that mean nothing with a critic."""
-        for name, (only, why) in FIXED.items():
-            if (value := getattr(self.args, name)) != only:
-                yield f"args.{name}", f"expected {shown(only)}, got {shown(value)}: {why}"
+        for name, (value_of_ppo, why) in FIXED.items():
+            if (value := getattr(self.args, name)) != value_of_ppo:
+                yield f"args.{name}", f"expected {shown(value_of_ppo)}, got {shown(value)}: {why}"
 
     @rule
     def _scores(self) -> Iterator[Mistake]:
@@ -122,8 +122,8 @@ class PpoStage(RolloutStage):
             return
         set_keys = [key for key in OF_WORLD if getattr(self.ptx, key) is not None]
         if (self.ptx.data is not None) == bool(set_keys):
-            both = "both are" if set_keys else "neither is"
-            yield "ptx", f"its documents come from data, or from task, template and corpus; {both} given"
+            number = "both are" if set_keys else "neither is"
+            yield "ptx", f"its documents come from data, or from task, template and corpus; {number} given"
         elif self.ptx.data is None:
             yield from self._documents_of_a_world(self.ptx)
         else:

@@ -193,8 +193,8 @@ class FromPolicy(Stage):
     def _one_start(self) -> Iterator[Mistake]:
         """Yield a mistake unless the stage starts from exactly one model."""
         if ("policy" in self.needs) == (self.model is not None):
-            both = "both are" if self.model else "neither is"
-            yield "", f"it starts from either needs.policy or model; {both} given"
+            number = "both are" if self.model else "neither is"
+            yield "", f"it starts from either needs.policy or model; {number} given"
 
 
 class Asking(FromPolicy, Asked):

@@ -159,9 +159,7 @@ def test_the_vllm_server_has_the_last_node(checkpoint, tmp_path):
 def test_outside_of_slurm_it_is_refused_before_anything_starts(tmp_path):
     status, out = run(tmp_path, SLURM_JOB_ID="")
     assert status == 2
-    says = (
-        "resources.nodes: 2 asked for, but this is no Slurm job; run snakemake with --workflow-profile profiles/"
-    )
+    says = "resources.nodes: 2 asked for, but this is no Slurm job; run snakemake with --workflow-profile"
     assert f"error: {says}" in node_runs.error_line(out)
     assert "Traceback" not in (tmp_path / LOG).read_text()
 

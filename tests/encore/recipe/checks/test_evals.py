@@ -275,7 +275,7 @@ def test_a_claim_about_what_is_not_scored_is_one_line(scored, scores, metric, sa
         ("evals/models", {"proxy": "rm"}, "score: kl needs evals.models.reference, which is missing (sc"),
         ("evals/models/proxi", "rm", 'evals.models.proxi: unknown key; did you mean "proxy"?'),
         ("evals/models/proxy", "rn", 'models.proxy: unknown stage of recipe paper "rn"; did you mean "rm"?'),
-        ("evals/models/proxy", None, "evals.models.proxy: null deletes a key below, but there is none; remove it"),
+        ("evals/models/proxy", None, "evals.models.proxy: null, but no layer below has the key"),
         ("evals/models/proxy", "sft", "evals.models.proxy: stage sft makes a model; expected one that makes"),
         ("evals/models/reference", "rm", "evals.models.reference: stage rm makes a reward model; expected"),
         ("evals/models/reference", "tiny/pretrain@othr", "evals.models.reference: unknown arm of recipe"),
