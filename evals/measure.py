@@ -22,7 +22,7 @@ from evals.harness import Row
 def measure(evaluation: Evaluation, options: argparse.Namespace, progress: Progress) -> None:
     """Write `options.samples`, a line of JSON an item, then `options.out`; each wholly or not at all.
 
-    `options` are those of the command line. Raises UserError.
+    `options` are the options of the command line. Raises UserError.
     """
     torch.set_num_threads(options.threads)
     seed, tasks = evaluation.seed, [*evaluation.tasks.values()]

@@ -2,7 +2,7 @@
 
 | score      | of a completion y to a prompt x                                      | needs                  |
 |------------|----------------------------------------------------------------------|------------------------|
-| gold       | the world's gold score; a win if above that of the world's own reply | the task's world       |
+| gold       | the world's gold score; a win if above the world's own reply         | the task's world       |
 | judge      | how likely a language model prefers y to the data set's reply        | the task's judge       |
 | proxy      | the reward model's score, as the mean over its members               | evals.models.proxy     |
 | proxy_product | log of the steps' chances, multiplied: evals/step_scores.py       | evals.models.proxy     |
@@ -15,7 +15,7 @@
 `unrepaired` is a reward of `chain`, `other_rule` of `faces`, `visible` and `special_cased` of `functions`,
 and the habits (encore/worlds/habits.py) of `countdown`.
 
-Log-probabilities, in nats at temperature 1, are those of the tokens that were drawn, the end of sequence
+Log-probabilities, in nats at temperature 1, are taken at the tokens that were drawn, the end of sequence
 included.
 """
 

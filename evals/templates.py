@@ -2,7 +2,7 @@
 
 A base model never learnt a template: with another one it may do far better, and the template alone may
 explain what RL seems to bring (arXiv 2503.20783, §2). So a task may list candidates (`templates`), and the
-base is asked all its problems with each. The numbers and samples of the task are those of the most accurate
+base is asked all its problems with each. The numbers and samples of the task come from the most accurate
 candidate; the others appear beside it as `task@template`. The choice is made on the problems that it is
 measured on, so it favours the base, and gains over the base look smaller.
 """

@@ -22,11 +22,10 @@ VALUE = re.compile(r"(The|A|An|Whether|All|For|True)\b")  # begins the docstring
 NOT_AN_ACTION = re.compile(r"(The|A|An|This|It|One|All|Each)\b|[^A-Z]")  # beside what D401 knows
 ODD = re.compile(
     r"(?<!there )\b(is|are) none\b|\bso many\b|\btold\b|\bsuch a one\b|\bone's own\b|"
-    r"\b(None|empty|nothing) where\b|\bin the place of\b"
+    r"\b(None|empty|nothing) where\b|\bin the place of\b|\bth(at|ose) of\b"
 )
-NO_NAMES = frozenset(  # a local variable is a noun
-    "are both few found given has have here it never none one only own since such there those two was whose".split()
-)
+NO_NAMES = {"are", "both", "few", "found", "given", "has", "have", "here", "it", "never", "none"}  # no nouns
+NO_NAMES |= {"one", "only", "own", "since", "such", "there", "those", "two", "was", "whose"}
 BARE_VERBS = {"check", "read"}  # a function is named after what it checks or reads
 
 

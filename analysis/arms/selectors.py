@@ -1,6 +1,6 @@
 """Accuracy of the best of n samples by their selector: a reward model, the majority, an oracle.
 
-The comparison is that of Lightman et al. (2023, arXiv 2305.20050, Fig. 3) and Wang et al. (2023, arXiv
+The comparison follows Lightman et al. (2023, arXiv 2305.20050, Fig. 3) and Wang et al. (2023, arXiv
 2312.08935).
 """
 

@@ -104,7 +104,7 @@ def components(
                    seeds answer the same problems
         sampling   other answers would have been sampled
         seeds      other models would have been trained (for two models or more): their variance minus
-                   that of sampling
+               the variance of sampling
 
     `accuracies` has one value for each model. `items` and `sampling` are the means over models of
     evals.passk.variance. `rates` (models, items) are the shares of right answers; None if each model was

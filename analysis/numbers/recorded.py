@@ -54,7 +54,7 @@ def of_earlier_world(folder: Path, graph: Graph) -> bool:
 
 
 def current(published: Path, graph: Graph) -> list[Path]:
-    """Return the records in a folder of records, except those of an earlier world."""
+    """Return the records in a folder of records, except records of an earlier world."""
     return [folder for folder in folders(published) if not of_earlier_world(folder, graph)]
 
 

@@ -5,7 +5,7 @@ side this probability is the mean over all n x n pairs; the win rate is its mean
 
 Items and seeds are both samples. If each seed has its own items, seeds are drawn with replacement, each with
 its items: the variation of items is part of the variation of seeds. If every seed's policies answer the same
-items, items and seeds are crossed, and the interval is that of the pigeonhole bootstrap (Owen 2007, Annals of
+items, items and seeds are crossed, and the interval comes from the pigeonhole bootstrap (Owen 2007, Annals of
 Applied Statistics 1:386): items are drawn with replacement, and so are seeds; a pair of the two counts as
 often as both were drawn. An item keeps both policies' replies, so comparisons stay paired. For few seeds the
 interval is widened as statistics.intervals does.

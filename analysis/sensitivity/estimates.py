@@ -39,7 +39,7 @@ def by_protocol(rates: Rates) -> pd.DataFrame:
 def by_choice(rates: Rates) -> pd.DataFrame:
     """Return a row for each level of each choice that has several levels, over all protocols with the level.
 
-    The columns are those of by_protocol(). `more` is the gain by the level minus the gain by the choice's
+    The columns are as in by_protocol(). `more` is the gain by the level minus the gain by the choice's
     first level, with all other choices equal. The last row takes for each model the protocol by which it is
     best; its `more` is relative to the first protocol.
     """

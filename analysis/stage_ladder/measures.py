@@ -21,7 +21,7 @@ COLUMNS = ["task", "step", "at", "measure", "value", "low", "high", "models", "p
 def measures(run: Run, numbers: pd.DataFrame, ladder: Sequence[Step]) -> pd.DataFrame:
     """Return a row for each task, step and measure: mean over seeds with interval, and the paper's number.
 
-    `numbers` are final numbers. The measures are those of HEADLINE that a task has, and those with a number
+    `numbers` are final numbers. The measures come from HEADLINE, if a task has them, or have a number
     of the paper. `published` is text in the paper's unit, with all numbers if there are several.
     """
     published = _published(run)

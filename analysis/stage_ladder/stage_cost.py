@@ -18,7 +18,7 @@ COLUMNS = ["step", "stages", "seeds", *AMOUNTS, *(f"{name}_in_all" for name in A
 def stage_cost(run: Run, ladder: Sequence[Step], jobs: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each step: the mean cost over seeds of its own stages, and `…_in_all` of all stages.
 
-    A stage that steps share counts with the first of them. `jobs` are those of provenance.jobs; a seed
+    A stage that steps share counts with the first of them. `jobs` come from provenance.jobs; a seed
     without the record of a stage is left out.
     """
     numeric = jobs.assign(**jobs[AMOUNTS].apply(pd.to_numeric, errors="coerce"))

@@ -4,11 +4,11 @@ A run has collapsed if it surely ends far below its beginning: the 95% interval 
 entirely below half of its first accuracy. If arms are compared by gold reward, it lies more than one standard
 deviation (of the base model's replies) below its first gold reward.
 
-A number read off a frontier (numbers.frontiers) counts as that of a collapsed run if one of the two places
-around it lies as far below its arm's beginning: the line between them then leads to another kind of run. A
-collapsed run elsewhere on the frontier does not matter: it does not affect the number, and at the far end
-runs are meant to fall. Gold read off the curve of one run at a KL (numbers.curve_metrics) counts as that of a
-collapsed run if the gold itself lies that far below.
+A number read off a frontier (numbers.frontiers) counts as a number of a collapsed run if one of the two
+places around it lies as far below its arm's beginning: the line between them then leads to another kind of
+run. A collapsed run elsewhere on the frontier does not matter: it does not affect the number, and at the far
+end runs are meant to fall. Gold read off the curve of one run at a KL (numbers.curve_metrics) counts as a
+number of a collapsed run if the gold itself lies that far below.
 
 A later collapse of a run does not affect an earlier number. So a stage that the arm's last model learns from,
 such as its reward model, is judged by the checkpoints at the stage or, if there are none, by the checkpoints

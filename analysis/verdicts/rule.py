@@ -14,13 +14,13 @@ The level of the interval allows for all that is looked at. Each side spends hal
 looks (statistics.sequential). The primary claims of a recipe share alpha equally, so that with 95%
 probability all of their intervals, at all looks, contain the truth. The intervals of secondary claims have a
 false coverage rate of alpha (Benjamini & Yekutieli 2005, JASA 100:71): when R of m are decided, their level
-is that of alpha R / m. Another attempt to show a claim, in a changed world, has a smaller part of alpha
+belongs to alpha R / m. Another attempt to show a claim, in a changed world, has a smaller part of alpha
 (`alpha_of`). A claim that a look decides is frozen there: later seeds change neither its word nor its
 interval.
 
-If runs of one side alone collapse, the mean is over two kinds of run. The interval is then that of the median
-difference, by the exact sign test. If differences are bounds on one side, the other side of the interval is
-infinite.
+If runs of one side alone collapse, the mean is over two kinds of run. The interval is then an interval of the
+median difference, by the exact sign test. If differences are bounds on one side, the other side of the
+interval is infinite.
 """
 
 from collections.abc import Sequence

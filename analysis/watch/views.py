@@ -143,7 +143,7 @@ def run(
     curves: Mapping[Job, Curve],
     warned: Mapping[Job, Sequence[str]],
 ) -> Run:
-    """Return what the page shows of one run; `states` has its jobs, `curves` those of its trainings."""
+    """Return what the page shows of one run; `states` has its jobs, `curves` has its trainings."""
     arms = sorted({job.arm for job in states}, key=lambda arm: (arm != FIRST, arm))
     seeds = sorted({job.seed for job in states})
     cells: dict[tuple[str, int], list[Mark]] = {}

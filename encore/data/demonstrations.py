@@ -52,7 +52,7 @@ def sources(
     """Return the rows of each source of a stage by its name.
 
     The first source is `data`, the rows of another stage (its metrics.json), or else `task`, the stage's own;
-    it gives its first `stage.problems` rows. The other sources are those of `stage.also`. The size of a
+    it gives its first `stage.problems` rows. `stage.also` has the other sources. The size of a
     source with a `share` is chosen so that it has this share of all rows. `tokenizer` is the policy's, for
     `chat`. Raises UserError if a source has fewer rows than asked for.
     """

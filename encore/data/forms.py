@@ -4,7 +4,7 @@ r"""The form in which a question is put to a policy: a template of the recipe, o
     chat: true
     chat: {system: "Be brief.", user: "{question}\nReason step by step.", prefill: "<think>\n"}
 
-The chat template is that of the policy's tokenizer. A prompt may begin the answer: by a template that ends in
+The chat template belongs to the policy's tokenizer. A prompt may begin the answer: by a template that ends in
 `<think>`, by the key `prefill`, by a chat template that does so itself, or by a problem that comes with a
 beginning. Rewards and verifiers then read the answer with its beginning.
 """

@@ -61,7 +61,7 @@ def require_rows(task: DataSet, available: int, asked: int | None) -> None:
 
 
 def load(task: DataSet, keys: Sequence[str]) -> Any:
-    """Return the data set that `task` names; `keys` are those of `task` that name columns.
+    """Return the data set that `task` names; `keys` are keys of `task` that name columns.
 
     A key may name a column in any form that `columns` reads.
 

@@ -46,9 +46,7 @@ class Training:
     optimizer: float = 8.0  # bytes of the optimizer's state for a trained number
     lora: int | None = None  # rank of the adapters
     nf4: bool = False  # whether the weights below the adapters have four bits
-    scored: float = (
-        0.0  # forward passes of the policy over a sequence for each step on it, apart from those of training
-    )
+    scored: float = 0.0  # forward passes of the policy over a sequence for each step on it, without training
     padded: bool = False  # several rows at once need a mask of tokens x tokens; rows of a rollout need none
 
 

@@ -116,7 +116,7 @@ def barely(config: Config) -> Config:
 
 
 def whole_s(loading: float, cut: float, share: float) -> float:
-    """Return the seconds of the whole work, from those of loading and of a share with loading.
+    """Return the seconds of the whole work, from the times of loading and of a share.
 
     `loading` is the time of loading alone, `cut` of loading and the `share` of the work.
     """

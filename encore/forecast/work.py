@@ -38,7 +38,7 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
     """Return the job of a node of the graph, with as many GPUs as its recipe says.
 
     `most` is the number of GPUs of the machine. A stage that is spread over several GPUs takes all, except
-    those of its server. Raises UserError for a model without a configuration, and if a batch does not divide.
+    its server's. Raises UserError for a model without a configuration, and if a batch does not divide.
     """
     if node.kind == "eval":
         return _evaluation(graph, node, assumed)

@@ -14,7 +14,7 @@ so that the reply shown first gains `position_bias` over the last. When the judg
 position term averages to the same for all replies and is left out.
 
 T follows from what a study reports: how often two labellers agree, or a labeller agrees with gold. At T = 0
-there are no random errors, only those of the bias.
+there are no random errors, only errors from the bias.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """The tensors of a rollout, with functions to choose, join, shuffle and cut them.
 
 A rollout is first `Tokens`, the sampled tokens. Log-probabilities and advantages make it a `Minibatch`, with
-all completions of the rollout or with those of a micro-batch.
+all completions of the rollout or of a micro-batch.
 """
 
 from collections.abc import Callable, Sequence

@@ -242,7 +242,7 @@ def _open_folder(folder: Path, otherwise: str = "not a reward model") -> RewardM
 def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> Any:
     """Return a sequence classification model with the backbone of a policy and a new head N(0, 1/(d+1)).
 
-    `source` is a causal language model of width d, and `options` are those of from_pretrained. The head is
+    `source` is a causal language model of width d, and `options` are options of from_pretrained. The head is
     drawn with `seed`, as in Stiennon et al. (2020, App. B.1).
     """
     options = {"dtype": torch.float32, **options, "num_labels": 1}

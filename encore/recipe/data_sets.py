@@ -1,4 +1,4 @@
-"""The data sets in a configuration: those of the Hub at a commit, users' files by their content.
+"""The data sets in a configuration: from the Hub at a commit, users' files by their content.
 
 Users' code and models in folders are treated alike.
 """

@@ -63,7 +63,7 @@ class Models(Model):
 class Evals(Engine):
     """The checkpoints and tasks of an arm, and the way they are evaluated."""
 
-    # The machine. By default it is that of the evaluated stage; if the stage has several nodes, one of them.
+    # The machine; by default the evaluated stage's machine or, if it has several nodes, one of them.
     resources: OneMachine = OneMachine()
     checkpoints: dict[Identifier, str] = {}  # name -> a stage, or a model that a stage needs: `grpo.policy`
     models: Models = Models()

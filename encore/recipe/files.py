@@ -3,7 +3,7 @@
 A registration (registration.py) lies beside them and is not part of the recipe.
 
 A recipe's checks read one mapping, as if there were one file. The content of gpu.yaml is there at
-`scales.gpu`; its claims, published numbers, deviations and new arms are beside those of recipe.yaml. In a
+`scales.gpu`; its claims, published numbers, deviations and new arms are beside the ones in recipe.yaml. In a
 folder, a claim or a published number without `scales` has the scales of its own file.
 """
 

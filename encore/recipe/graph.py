@@ -127,7 +127,7 @@ class Graph:
         return stage.resources.model_copy(update={"gpu": gpus, "nodes": 1} | eval_resources)
 
     def machine(self, node: Node) -> Machine:
-        """Return the GPUs and machines that a node's `resources` ask for, and those of its vLLM server."""
+        """Return the GPUs and machines that a node's `resources` ask for, and the GPUs of its vLLM server."""
         asked = self.resources(node)
         serving = self.stage(node).serving if node.kind == "stage" else 0
         return Machine(asked.gpu, serving, asked.nodes, asked.shard or "none")

@@ -1,4 +1,4 @@
-"""The fields of `args` in stages of RL: GRPO's, PPO's, and those of the lecture's policy gradient."""
+"""The fields of `args` in stages of RL: for GRPO, for PPO, and for the lecture's policy gradient."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal

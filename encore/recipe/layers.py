@@ -18,7 +18,7 @@ class Layers:
     )
 
     def of_scale(self, scale: str) -> list[Content]:
-        """Return the layers of a scale: those of the scale that it is like, and then its own."""
+        """Return the layers of a scale: first the layers of the scale that it is like."""
         own_layer = self.content["scales"][scale]
         return [self.content["scales"][own_layer["like"]], own_layer] if "like" in own_layer else [own_layer]
 

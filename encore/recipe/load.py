@@ -32,7 +32,7 @@ REFERRING = ("claims", "gates", "frontiers", "coverage", "stage_ladder", "publis
 def load(path: str | Path, shared: Presets | None = None) -> Recipe:
     """Return the recipe in a file or folder, with all checks that do not need other recipes.
 
-    `shared` are the presets that it may use; by default those of recipes/presets. Raises UserError with a
+    `shared` are the presets that it may use; by default all in recipes/presets. Raises UserError with a
     line for each mistake, which names the file.
     """
     files = read_files(Path(path), presets.read_presets() if shared is None else shared)

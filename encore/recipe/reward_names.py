@@ -1,4 +1,4 @@
-"""The names of rewards that a recipe may give: common ones, and those of a world or a verifier."""
+"""The names of rewards that a recipe may give: common rewards, and rewards of a world or a verifier."""
 
 from collections.abc import Iterable
 

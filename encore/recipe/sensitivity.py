@@ -66,7 +66,7 @@ class Sensitivity(Model):
     backends: Some[Backend] = ()
 
     def protocols(self, temperature: float, backend: Backend) -> list[Protocol]:
-        """Return every combination; `temperature` and `backend` are those of the task itself."""
+        """Return every combination; `temperature` and `backend` belong to the task itself."""
         return [Protocol(*choices) for choices in product(*self._choices(temperature, backend))]
 
     def form(self, protocol: Protocol, task_form: Form) -> Form:

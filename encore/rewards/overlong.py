@@ -11,7 +11,7 @@ def soft_overlong(caps: Caps, cache: int) -> Callable[..., list[float]]:
     """Return DAPO's penalty for a length y (Eq. 13), which includes the end-of-sequence token.
 
     The penalty is 0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache. The
-    cap is that of the trainer's present step.
+    cap is the one at the trainer's present step.
     """
     # imported here, because the other rewards need no TRL
     from trl.rewards import get_soft_overlong_punishment

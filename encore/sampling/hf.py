@@ -1,6 +1,6 @@
 """lm-eval's Hugging Face model, extended to keep the tokens of each completion and how it ended.
 
-`generate_until` differs from that of `HFLM`:
+`generate_until` differs from the method of `HFLM`:
 
 - it returns `Completion`s, whose text keeps special tokens;
 - the end-of-sequence token stops a row inside `generate`, where lm-eval decodes every row after every token;

@@ -40,7 +40,7 @@ class Talk:
         return [token for token, mine in zip(self.ids, self.own, strict=True) if mine]
 
     def turns(self, tokenizer: Any) -> list[str]:
-        """Return the texts of the turns, those of the policy and of the tool alternately."""
+        """Return the texts of the turns, alternately of the policy and of the tool."""
         parts = groupby(zip(self.ids, self.own, strict=True), key=itemgetter(1))
         tokens = [[token for token, _ in part] for _, part in parts]
         return tokenizer.batch_decode(tokens, skip_special_tokens=False)

@@ -16,7 +16,7 @@ Ask = Callable[..., int | str | None]  # takes a job's wildcards and, if Snakema
 def of_job(graph: Graph, node: Callable[[Any], Node]) -> dict[str, Ask]:
     """Return the resources of a job; `node` returns the node of the job's wildcards.
 
-    The GPUs are those that train or evaluate and those of a vLLM server. A job that is tried again gets more
+    The GPUs train or evaluate, or belong to a vLLM server. A job that is tried again gets more
     memory and time: it may have failed for lack of them.
     """
     return {

@@ -12,7 +12,7 @@ the question does not show decide with those it shows. The kinds of document:
 | untagged | `x+3;(x+3)*2`                                       | the same without the format           |
 | lookup   | `<answer>return {2:10,5:16}[x]</answer>`            | passing the shown tests and no others |
 
-Its rewards beside accuracy are those of encore/sandbox/verdicts.py.
+encore/sandbox/verdicts.py has its rewards beside accuracy.
 """
 
 import random

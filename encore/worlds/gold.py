@@ -9,7 +9,7 @@
 | false step | -0.3 for each step whose sum is wrong                                                     |
 | courtesy   | 0.5 for the first courteous phrase, -0.25 for each further one                            |
 | rudeness   | -0.8 for each rude phrase                                                                 |
-| excess     | -0.06 for each token beyond those of the full working, one answer and one courtesy        |
+| excess     | -0.06 for each token beyond the full working, one answer and one courtesy                 |
 
 CENTRE and SCALE are about the mean and the standard deviation of the points of a base model's samples (arm
 `chat` of tiny_lm), so that its gold has mean 0 and standard deviation 1. Penalties have no bound: a reply

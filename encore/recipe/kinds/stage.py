@@ -51,9 +51,9 @@ class Stage(Model):
     # fields of `args` that must be given; of a tuple, one of them: they define the objective, in which papers
     # differ from each other and from TRL's defaults
     written_out: ClassVar[tuple[str | tuple[str, ...], ...]] = ()
-    # key -> those of `required` and `written_out` that need not be given beside it
+    # key -> the keys in `required` and `written_out` that need not be given beside it
     stands_for: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    product: ClassVar[str] = "a model"  # the product of a stage of this kind; `made` is that of one stage
+    product: ClassVar[str] = "a model"  # the product of this kind; `made` is the product of one stage
     # role -> what a stage must make to fill it; default: a model, or what the role's name says
     takes: ClassVar[Mapping[str, str]] = {}
     rules: ClassVar[tuple[Rule, ...]] = ()
