@@ -47,7 +47,7 @@ class Answer:
 
 
 def statements(graph: Graph) -> list[Statement]:
-    """Return the statements of guides.yaml that these recipes test, and those with a reason for no test.
+    """Return the statements of guides.yaml that these recipes test, or that have a reason why none does.
 
     Raises UserError if a claim is named that its recipe does not make.
     """

@@ -171,7 +171,7 @@ def headline(text: str, scale: str) -> str:
 
 
 def seeds(runs: pd.DataFrame) -> int:
-    """Return the number of seeds of the recipe's own stages; a stage of another has a / in its name."""
+    """Return the number of seeds of the recipe's own stages, which have no / in their names."""
     return runs.seed[~runs.stage.str.contains("/")].nunique()
 
 

@@ -34,7 +34,7 @@ def register(name: str, scale: str, root: Path = Path(".")) -> list[str]:
     name = recipe.name
     claims = recipe.claims(scale)
     if not claims:
-        raise UserError(f"{recipe.files.file(scale)}: claims: none of scale {scale} that could be registered")
+        raise UserError(f"{recipe.files.file(scale)}: claims: scale {scale} has no claim to register")
     needed = {need.gate: recipe.document.gates[need.gate] for claim in claims for need in claim.needs}
     seeds = _seeds(root / "results" / name / scale)
     run = Run(graph, name, scale, tuple(recipe.arms(scale)), seeds, root, file=user_file)

@@ -29,7 +29,7 @@ class Memory:
     optimizer: float = 0.0
     activations: float = 0.0
     reference: float = 0.0
-    # bytes of weights, gradients and optimizer; activations come after the policy's are freed
+    # bytes of weights, gradients and optimizer; its activations never coincide with the policy's
     critic: float = 0.0
     reward: float = 0.0  # bytes of reward models and judges
     cache: float = 0.0  # bytes of keys and values, for generation without vLLM

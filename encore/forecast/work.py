@@ -196,7 +196,7 @@ def _rollouts(
     group = present(stage.args.num_generations) if isinstance(stage, RolloutStage) else 1
     engine = Engine(backend="lean") if lean else Engine()
     every = drawn(graph, node, asked_by(stage), engine, sampled, round(cap), assumed, group)
-    longest = max(caps.values()) + (tool.calls * tool.longest if tool else 0)  # its results come on top
+    longest = max(caps.values()) + (tool.calls * tool.longest if tool else 0)  # results are beyond the cap
     every = replace(every, rollout=float(min(rollout * rounds, sampled)), longest=longest)
     if isinstance(stage, PolicyGradientStage) or not stage.args.use_vllm:
         by_half = not isinstance(stage, PolicyGradientStage) and stage.args.bf16

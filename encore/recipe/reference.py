@@ -115,7 +115,7 @@ def _edited(rules: Any) -> Any:
 
 
 def write() -> None:
-    """Write both files into the repository in the current folder."""
+    """Write the page and the schema into the repository in the current folder."""
     PAGE.write_text(page(), encoding="utf-8")
     SCHEMA.write_text(editors_schema(), encoding="utf-8")
 

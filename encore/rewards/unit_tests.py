@@ -40,9 +40,10 @@ BELOW = (ast.Lt, ast.LtE)
 
 @dataclass(frozen=True)
 class UnitTest:
-    """A test: `call` must give the value of `expected`, within `absolute` or `relative` times its size.
+    """A test: `call` must give the value of `expected`.
 
-    `identical`: the value must also have the same type, as with `is`.
+    A number may differ by `absolute`, or by `relative` times its size. `identical`: the value must also have
+    the same type, as with `is`.
     """
 
     call: str

@@ -37,7 +37,7 @@ from encore.workflow.warm.client import AGAIN, LENGTH, REFUSED, STARTED, STATUS,
 # module of a command -> the module with its functions `main`, and `load`, which imports what `main` will need
 COMMANDS = {"encore.stages": "encore.stages.__main__", "evals.evaluate": "evals.evaluate"}
 SHELLS = {"_", "SHLVL", "OLDPWD"}  # variables that a shell changes all the time, and that no library reads
-# Set while it imports: a fork copies neither threads, such as pyarrow's allocator has, nor a GPU driver's state.
+# Set while it imports: a fork copies neither pyarrow's allocator threads nor a GPU driver's state.
 IMPORTING = {"JE_ARROW_MALLOC_CONF": "background_thread:false", VISIBLE: ""}
 PATIENCE = 5.0  # seconds that a client may take to send its request
 
