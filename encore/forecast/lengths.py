@@ -32,10 +32,8 @@ AMPLIFIED = 3  # power of the share of right documents, which says how far reinf
 COUNTED = 256  # number of documents of a kind that are counted
 QUESTIONS = 32  # number of a world's prompts that are measured if a published model is asked
 CHARACTERS = 3.0  # characters per token of a prompt with numbers and marks of turns; SmolLM2 has 2.9
-SHORT, FILLED = (
-    128,
-    0.7,
-)  # a cap of at most SHORT tokens is made for its answers, which fill this share of the cap
+SHORT = 128  # tokens; a cap of at most SHORT is made for its answers, which fill the share FILLED of it
+FILLED = 0.7
 
 
 @dataclass(frozen=True)

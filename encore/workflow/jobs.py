@@ -118,7 +118,7 @@ class Jobs:
         return Report(recipe, self.choice.scale, self.choice.report).page
 
     def first_page(self, quickstart: str) -> Path:
-        """Return the target if the user names none: a quickstart, or the report of the chosen recipe."""
+        """Return the page to make if no target is named: a quickstart, or the page of the chosen parts."""
         report = CHOSEN if self.choice.report == CHOSEN else "quickstart"
         return Report(self.choice.recipe or quickstart, self.choice.scale, report).page
 

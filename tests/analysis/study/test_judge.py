@@ -175,7 +175,7 @@ def test_arms_that_end_at_different_steps_are_named(folder):
         ({"runs": {"train": {"files": [""]}}}, "expected a path from the folder of the study on"),
         ({"runs": {"train": {"files": ["/logs/*.csv"]}}}, "expected a path from the folder of the study on"),
         ({"runs": {"train": {"files": ["logs/{arm}-*.csv"]}}}, "are both of a, all seeds"),
-        ({"runs": {"train": {"files": ["logs/a-1.csv"]}}}, "no file says of which arm and seed it is"),
+        ({"runs": {"train": {"files": ["logs/a-1.csv"]}}}, "no file name has its arm and seed"),
         (
             {"runs": {"train": STUDY["runs"]["train"] | {"metrics": {"reward": "rewrad"}}}},
             'runs.train: no file has a metric "rewrad"; did you mean "reward"?',

@@ -147,7 +147,7 @@ def test_bad_input_is_told():
         as_reward(MODEL, other)
     with pytest.raises(UserError, match="without any token"):
         MODEL.score([""], [[]])
-    with pytest.raises(UserError, match=f"have 41 tokens, it has {POSITIONS} positions"):
+    with pytest.raises(UserError, match=f"have 41 tokens, but it has {POSITIONS} positions"):
         MODEL.score(["1"], [[5] * 40])
     bert = type("Bert", (), {"base_model_prefix": "bert", "config": Qwen3Config(), "bert": None})()
     with pytest.raises(UserError, match="has no score head"):

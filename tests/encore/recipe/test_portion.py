@@ -100,11 +100,11 @@ def test_what_does_not_divide_is_refused(one, processes, says):
         ),
         (
             {"run": "sft", "resources": {"gpu": 1, "shard": "fsdp"}, "args": {}},
-            "resources.shard: fsdp is of stages sft, reward_model, dpo, grpo, ppo on .*, not of sft on 1$",
+            "resources.shard: fsdp needs a stage sft, reward_model, dpo, grpo, ppo on .*, not sft on 1$",
         ),
         (
             stage(run="pretrain") | {"resources": {"gpu": 8, "shard": "fsdp"}},
-            "resources.shard: .* not of pretrain on 8",
+            "resources.shard: .* not pretrain on 8",
         ),
         (
             {"run": "sft", "resources": {"nodes": 2}, "args": {}},  # a process on each, without a GPU
@@ -128,10 +128,13 @@ def test_what_does_not_divide_is_refused(one, processes, says):
         ),
         (
             stage() | {"resources": {"gpu": 512}, "vllm_gpus": 32},
-            "resources.gpu: 512 and vllm_gpus: 32 on one machine, .* more than 16; .* resources.nodes",
+            "resources.gpu: 512 and vllm_gpus: 32 on one machine, .* more than 16; .*resources.nodes",
         ),
-        (stage() | {"resources": {"gpu": 64, "nodes": 2}}, "resources.gpu: 32 on one machine, and none has"),
-        ({"run": "sample", "resources": {"gpu": 32}, "args": {}}, "resources.gpu: 32 on one machine, and"),
+        (
+            stage() | {"resources": {"gpu": 64, "nodes": 2}},
+            "resources.gpu: 32 on one machine, but",
+        ),
+        ({"run": "sample", "resources": {"gpu": 32}, "args": {}}, "resources.gpu: 32 on one machine, but"),
         (
             {"run": "sample", "resources": {"nodes": 2, "gpu": 16}, "args": {}},
             "resources.nodes: 2; stage sample runs on one, like all stages but pretrain, sft, ",

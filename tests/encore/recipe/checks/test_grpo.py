@@ -55,7 +55,7 @@ def test_sound(sound):
         ),
         (stage(learn_results=True), "learn_results: without effect"),
         (stage(tool=TOOL, advantage="process"), "tool: advantage process reads steps"),
-        (stage(tool=TOOL, resources={"gpu": 2}, global_batch=8), "tool: its turns end at other times"),
+        (stage(tool=TOOL, resources={"gpu": 2}, global_batch=8), "tool: its turns end at different times"),
         (
             stage(advantage="process", task=HUB | {"answer": "a", "verifier": "math"}),
             "advantage: process needs a step verifier",

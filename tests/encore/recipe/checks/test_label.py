@@ -140,7 +140,7 @@ def test_a_mistake_is_one_line(chain, label, says):
 def test_gold_is_of_a_world_that_has_it(chain):
     chain.set("paper", "stages/sample/task", {"world": "chain"})
     with pytest.raises(
-        UserError, match=r"label.by: annotator needs a world with the reward gold; stage sample"
+        UserError, match=r"label.by: annotator needs a world with the reward gold, but stage sample"
     ):
         chain.load()
     chain.set("paper", "stages/label", merged(LABEL, {"by": "verifier", "labeller": None}))

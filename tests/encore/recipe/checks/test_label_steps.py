@@ -36,7 +36,7 @@ def test_what_goes_together():
     ("stage", "says"),
     [
         (ROLLOUTS | {"task": TASK}, "task: by: rollouts does not use it; remove it"),
-        (ROLLOUTS | {"needs": {"policy": "p"}}, "needs.data: missing; by: rollouts goes on from"),
+        (ROLLOUTS | {"needs": {"policy": "p"}}, "needs.data: missing; by: rollouts continues from"),
         (ROLLOUTS | {"args": {"temperature": 1.0}}, "args.num_generations: missing"),
         (DATASET | {"estimation": "soft"}, "estimation: by: dataset does not use it; remove it"),
         (DATASET | {"needs": {"data": "s"}}, "needs.data: by: dataset does not use it; remove it"),

@@ -147,7 +147,7 @@ def test_what_a_reward_model_has_learnt_can_pay(graded, labels, aggregation):
             {"grpo/needs/reward_model": None, "grpo/rewards": {"accuracy": 1.0}},
             "rewards.reward_model is missing",
         ),
-        ({"grpo/ensemble": "worst"}, "stages.grpo.ensemble: aggregation is of one model"),
+        ({"grpo/ensemble": "worst"}, "stages.grpo.ensemble: aggregation needs one model"),
     ],
 )
 def test_what_it_has_not_learnt_is_told_before_it_runs(graded, changes, says):

@@ -35,7 +35,7 @@ def test_sound(sound):
     ("wrong", "message"),
     [
         (stage(SERVER), "^vllm_gpus: missing; how many GPUs the server gets, beside the 6 of resources.gpu$"),
-        (stage(SERVER, gpu=0, vllm_gpus=2), "^args.vllm_mode: server sends weights from GPU to GPU, and"),
+        (stage(SERVER, gpu=0, vllm_gpus=2), "^args.vllm_mode: server sends weights from GPU to GPU, but"),
         (stage(COLOCATED, vllm_gpus=2), "^vllm_gpus: without effect; a server is started by"),
         (stage({"vllm_mode": "server"}, vllm_gpus=2), "^vllm_gpus: without effect"),
         (
@@ -59,7 +59,7 @@ def test_a_recipe_is_checked_and_sleep_mode_reaches_the_stage(folder):
     with pytest.raises(UserError, match=r'vllm_mode: unknown value the text "sever"; did you mean "server"'):
         folder.load()
     folder.set("paper", "stages/grpo/args/vllm_mode", "server")
-    with pytest.raises(UserError, match=r"stages\.grpo\.args\.vllm_enable_sleep_mode: a server has GPUs"):
+    with pytest.raises(UserError, match=r"stages\.grpo\.args\.vllm_enable_sleep_mode: a server has its own"):
         folder.load()
     folder.set("paper", "stages/grpo/args/vllm_server_port", 8000)
     with pytest.raises(UserError, match=r"stages\.grpo\.args\.vllm_server_port: set by the stage itself"):
