@@ -232,7 +232,7 @@ class Survey:
 
 
 def memory(spent: Mapping[str, Any], asked_mb: int | None, what: str) -> tuple[str, str]:
-    """Return status and message about the peak memory of a step with `what`, from its provenance."""
+    """Return status and message about the peak memory of the step that `what` names, by its provenance."""
     if "gpu_capacity_mib" in spent:
         used, capacity, of = spent["gpu_memory_mib"], spent["gpu_capacity_mib"], "the GPU"
     else:

@@ -120,7 +120,7 @@ def _has_called(problem: Problem, completion: str) -> float:
 
 @dataclass(frozen=True)
 class Products:
-    """World `products`; dials: `products` [fewest, most] of a question, `digits` of a factor."""
+    """World `products`; dials, each [fewest, most]: `products` of a question, `digits` of a factor."""
 
     products: tuple[int, int] = (1, 3)
     digits: tuple[int, int] = (1, 2)
