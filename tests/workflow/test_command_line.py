@@ -19,6 +19,8 @@ from snakemake_logger_plugin_encore import (
     with_targets_first,
 )
 
+SEEDS = "--config seeds: expected a number of seeds (8), a list (0,2 or, for one, 2,) or auto"
+
 
 @pytest.mark.parametrize(
     ("typed", "read"),
@@ -66,9 +68,9 @@ def test_ways_to_start_snakemake(monkeypatch):
         ({"scale": "cqu"}, '--config scale: unknown scale "cqu"; did you mean "cpu"?'),
         (
             {"seeds": "automatic"},
-            "expected a number of seeds (8), a list (0,2 or, for one, 2,) or auto, got automatic",
+            f"{SEEDS}, got automatic",
         ),
-        ({"seeds": 0}, "expected a number of seeds (8), a list (0,2 or, for one, 2,) or auto, got 0"),
+        ({"seeds": 0}, f"{SEEDS}, got 0"),
         (
             {"track": "tensorbord"},
             '--config track: unknown tracker "tensorbord"; did you mean "tensorboard"?',
