@@ -126,7 +126,7 @@ def test_a_file_of_no_seed_is_of_all_seeds_and_counts_once(folder):
 
 def test_a_run_may_not_have_a_file_of_all_seeds_and_one_of_its_own(folder):
     curve(0.1).to_csv(folder / "a.csv", index=False)
-    with pytest.raises(UserError, match="is of a, seed 1 too, which has a file of its own"):
+    with pytest.raises(UserError, match="also has a, seed 1, which has its own file"):
         judged(folder, runs={"train": {"files": ["logs/{arm}-{seed}.csv", "{arm}.csv"]}})
 
 

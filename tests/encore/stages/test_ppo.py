@@ -131,7 +131,7 @@ def test_a_reward_model_with_another_tokenizer(base: Path, tmp_path: Path):
         ({"rewards": {"accuracy": 1.0}, "critic": "reward_model", "ensemble": "worst"}, "ensemble: "),
         ({"args": {"top_k": 5}}, "args.top_k: 5, but sampler lean"),
         ({"ptx": {"batch_size": 3}}, "ptx.coefficient: missing"),
-        ({"ptx": {"coefficient": 1, "batch_size": 3}}, "ptx: its documents are"),
+        ({"ptx": {"coefficient": 1, "batch_size": 3}}, "ptx: its documents come from"),
         ({"ptx": {**PPO["ptx"], "data": DOCUMENTS}}, "both are given"),
         ({"ptx": {**PPO["ptx"], "corpus": {"documents": 7}}}, "ptx.corpus.mixture: missing"),
         ({"ptx": {**PPO["ptx"], "task": {"hub": "a/b"}}}, "ptx.task: a corpus is written by a world"),

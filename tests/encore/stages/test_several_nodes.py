@@ -166,7 +166,7 @@ def test_outside_of_slurm_it_is_refused_before_anything_starts(tmp_path):
 
 def test_by_hand_the_gpus_of_several_nodes_are_counted():
     """On one, all that torch sees are taken."""
-    with pytest.raises(UserError, match=r"^--gpus: missing; with --nodes it says how many"):
+    with pytest.raises(UserError, match=r"^--gpus: missing; with --nodes it is the number"):
         parse(["pretrain", *stage_runs.command("pretrain", {}), "--nodes", "2"])
 
 
