@@ -84,7 +84,7 @@ def collect(study: Study, folder: Path) -> Collected:
     table = pd.DataFrame(rows, columns=TABLE)
     for row in table[table.duplicated(["arm", "seed", "node", "metric"])].itertuples():
         run = f"{row.arm}, seed {row.seed}"
-        raise UserError(f"runs.{row.node}: {row.source} also has {run}, which has its own file")
+        raise UserError(f"runs.{row.node}: {row.source} also covers {run}, which has its own file")
     return Collected(table, notes, files)
 
 
