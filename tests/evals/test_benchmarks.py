@@ -67,7 +67,8 @@ def test_mistakes_in_the_keys_of_a_task(gsm8k):
     assert mistake(gsm8k, **one, metric="exact") == (
         'evals.tasks.heldout.metric: unknown metric of gsm8k "exact"; did you mean "exact_match"?'
     )
-    assert mistake(gsm8k, **one, fewshot=6) == "evals.tasks.heldout.fewshot: 6 asked for, but gsm8k has 5 examples"
+    told = "evals.tasks.heldout.fewshot: 6 asked for, but gsm8k has 5 examples"
+    assert mistake(gsm8k, **one, fewshot=6) == told
     assert mistake(gsm8k, lm_eval="gsm8k", filter="strict-match").startswith(
         'evals.tasks.heldout: "samples" is missing: gsm8k draws samples; expected samples, temperature'
     )
