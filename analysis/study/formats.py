@@ -39,15 +39,17 @@ TOGETHER = 200  # lines of JSON
 STEPS = ("step", "global_step", "_step", "Step", "train/global_step", "training/global_step", "iteration")
 OF_A_RUN = ["arm", "seed"]  # columns of a CSV with several runs
 NAN = re.compile(r"(?i)(?:^|,)[ \t]*[-+]?(?:nan|inf(?:inity)?)[ \t]*(?:,|$)", re.MULTILINE)
-Entry = Mapping[str, object]  # an object of JSON that somebody's tool has written
+Entry = Mapping[str, object]  # an object of JSON that some tool has written
 Point = tuple[float, Mapping[str, float]]  # a step, and what was logged at it
-COLUMNS = ["step", "metric", "value", "low", "high"]  # step NaN: a final number; low, high: its 95% interval
-NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # texts that trackio writes
+# step is NaN for a final number; low and high are its 95% interval
+COLUMNS = ["step", "metric", "value", "low", "high"]
+# texts that trackio writes for numbers that are not finite
+NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 EVENTS = "events.out.tfevents"  # part of the names of TensorBoard's files
 
 
-def read(path: Path, step: str | None) -> pd.DataFrame:
-    """Return the rows of a file, with COLUMNS; `step`: the column of the step, None if it is one of STEPS.
+def read_log(path: Path, step: str | None) -> pd.DataFrame:
+    """Return the rows of a file, with COLUMNS; `step` is the column of the step, None if it is one of STEPS.
 
     Raises UserError if the file is too large, has none of these forms, or has no column of the step.
     """
@@ -146,7 +148,7 @@ def _without_step(path: Path, step: str | None) -> str:
 
 
 def _numbers(entry: Entry, before: str = "", depth: int = 0) -> dict[str, float]:
-    """Return each number of an object by its name, nested names joined by `/`."""
+    """Return each number in an object by its name; nested names are joined by `/`."""
     numbers = {}
     for name, value in entry.items():
         if type(value) is float:  # not isinstance: a million lines come by, and no bool is a number here
@@ -159,7 +161,7 @@ def _numbers(entry: Entry, before: str = "", depth: int = 0) -> dict[str, float]
 
 
 def _float(number: float) -> float:
-    """Return a number of JSON, of which a whole one can be too large for a float, as a float."""
+    """Return a number of JSON as a float; a whole number may be too large for that."""
     try:
         return float(number)
     except OverflowError:
@@ -167,7 +169,7 @@ def _float(number: float) -> float:
 
 
 def _of_lm_eval(results: Entry) -> pd.DataFrame:
-    """Return `task/metric` of lm-eval's results; the filter stays in the name unless it is `none`."""
+    """Return `task/metric` -> number of lm-eval's results; a filter stays in the name unless it is `none`."""
     rows = []
     for task, metrics in results.items():
         numbers = _numbers(metrics) if isinstance(metrics, dict) else {}
@@ -211,9 +213,9 @@ def _of_tensorboard(path: Path) -> Iterator[Point]:
 
 
 def _of_table(path: Path, text: str, step: str | None) -> pd.DataFrame:
-    """Return the rows of a CSV: a column for each metric, or the columns step, metric and value.
+    """Return the rows of a CSV with a column for each metric, or with the columns step, metric and value.
 
-    An empty cell was not logged; `nan` was.
+    An empty cell means "not logged"; `nan` was logged.
     """
     try:
         frame = pd.read_csv(io.StringIO(text))

@@ -1,8 +1,8 @@
-"""The judging of a study: `encore judge STUDY.yaml`. Numbers that a program has are for `encore.judging`.
+"""The judging of a study: `encore judge STUDY.yaml`. Programs with numbers use `encore.judging` instead.
 
-The verdicts are the ones that the same numbers would get in a recipe: planned looks, one interval for each
-claim, equivalence, families of primary and secondary claims (docs/verdicts.md). What a recipe knows beside
-its numbers is missing: whether a run collapsed, gates, and the registration of claims.
+The verdicts are the same as for equal numbers in a recipe: planned looks, one interval for each claim,
+equivalence, families of primary and secondary claims (docs/verdicts.md). Facts that only a recipe knows are
+missing: whether a run collapsed, gates, and the registration of claims.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ from encore.runtime import files
 
 @dataclass(frozen=True)
 class Judged:
-    """A study's verdicts at each look, the last look last, and the numbers that they rest on."""
+    """A study's verdicts at each look, the last look at the end, and the numbers behind them."""
 
     study: Study
     collected: Collected
@@ -39,13 +39,13 @@ class Judged:
 
 
 def judge(study: Study, folder: Path) -> Judged:
-    """Judge the claims of a study, whose patterns begin at `folder`. Raises UserError."""
+    """Judge the claims of a study; its patterns are relative to `folder`. Raises UserError."""
     collected = collect(study, folder)
     return Judged(study, collected, judged(collected.table, study.claims.values()))
 
 
 def lines(judged: Judged) -> list[str]:
-    """Return what a terminal shows: a line for each claim, then the notes."""
+    """Return the text for a terminal: a line for each claim, then the notes."""
     said = [_line(verdict) for verdict in judged.verdicts]
     seeds = len(judged.collected.seeds)
     if seeds < LOOKS[0]:
@@ -128,7 +128,7 @@ def _figures(judged: Judged, pairs: list[Shared], out: Path) -> Iterator[Drawn]:
 
 
 def command(path: Path, out: Path | None) -> list[str]:
-    """Judge the study of a file, write its page, and return what a terminal shows. Raises UserError."""
+    """Judge the study in a file, write its page, and return the text for a terminal. Raises UserError."""
     judged = judge(load(path), path.parent)
     folder = out or path.with_suffix("")
     write(judged, folder)

@@ -1,4 +1,4 @@
-"""One number for each run and metric that a claim asks for, from the logs of a study.
+"""The numbers of a study: one for each run and metric that a claim compares, from the logs.
 
 The metric says how the curve in a file with steps is read: `last/reward`, `last_fifth/reward`,
 `first_fifth/…`, `mean/…`, `max/…` or `min/…`. Nothing is averaged away: a run has no number if its curve is
@@ -53,7 +53,7 @@ class Collected:
 
 
 def collect(study: Study, folder: Path) -> Collected:
-    """Read the numbers that the claims of a study ask for; `folder` is the folder of the study's file.
+    """Read the numbers that the claims of a study compare; `folder` is the folder of the study's file.
 
     Raises UserError if a place has no files, if two files belong to the same run, or if no file has a metric.
     """
@@ -73,7 +73,7 @@ def collect(study: Study, folder: Path) -> Collected:
         for metric in sorted(metrics - {claim.test.metric for claim in of_curves}):
             numbers += [
                 (key, place, metric, *number, f"{runs[key][0]} {run_name(key)}")
-                for key, number in _read(place, *named[metric], runs, notes)
+                for key, number in _numbers_of_runs(place, *named[metric], runs, notes)
             ]
         for claim in of_curves:
             overlays.append(_overlay(claim, named[claim.test.metric][1], folder, runs, notes))
@@ -84,7 +84,7 @@ def collect(study: Study, folder: Path) -> Collected:
     arms = {key[0] for key, *_ in numbers if key[0] is not EVERY}
     seeds = {key[1] for key, *_ in numbers if key[1] is not EVERY}
     if not arms or not seeds:
-        raise UserError("runs: no file says of which arm and seed it is; write {arm} and {seed} into files")
+        raise UserError("runs: no file name has its arm and seed; write {arm} and {seed} into files")
     rows = [
         (arm, seed, place, metric, math.nan, value, low, high, source)
         for (own_arm, own_seed), place, metric, value, low, high, source in numbers
@@ -94,7 +94,7 @@ def collect(study: Study, folder: Path) -> Collected:
     table = pd.DataFrame(rows, columns=TABLE)
     for row in table[table.duplicated(["arm", "seed", "node", "metric"])].itertuples():
         run = f"{row.arm}, seed {row.seed}"
-        raise UserError(f"runs.{row.node}: {row.source} is of {run} too, which has a file of its own")
+        raise UserError(f"runs.{row.node}: {row.source} also covers {run}, which has its own file")
     return Collected(table, notes, files, overlays)
 
 
@@ -119,7 +119,7 @@ def _overlay(claim: StudyClaim, metric: str, folder: Path, runs: Runs, notes: li
 
 
 def _named(metric: str, names: Iterable[str]) -> tuple[str, str]:
-    """Return how a metric is read ("" if it is a plain number), and its name among `names`."""
+    """Return how a metric is read ("" for a plain number), and the name among `names` that it reads."""
     reading, slash, name = metric.partition("/")
     return (reading, name) if metric not in names and slash and reading in READINGS else ("", metric)
 
@@ -134,7 +134,7 @@ def _runs(
     for log in logs_of([*paths(place, logs, folder)], logs, wanted):
         for run, (names, part) in log.runs.items():
             if run in runs:
-                raise UserError(f"runs.{place}: {runs[run][0]} and {log.path} are both of {run_name(run)}")
+                raise UserError(f"runs.{place}: {runs[run][0]} and {log.path} both belong to {run_name(run)}")
             raw |= names
             runs[run] = (log.path, part)
     named = {metric: _named(metric, logs.metrics or raw) for metric in metrics}
@@ -147,7 +147,7 @@ def _runs(
     return runs, named
 
 
-def _read(
+def _numbers_of_runs(
     place: str, reading: str, name: str, runs: Runs, notes: list[str]
 ) -> Iterator[tuple[Key, tuple[float, float, float]]]:
     """Yield the number of each run that has one, with its interval.

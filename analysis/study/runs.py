@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from analysis.study.document import Logs
-from analysis.study.formats import OF_A_RUN, read
+from analysis.study.formats import OF_A_RUN, read_log
 from encore.errors import UserError
 
 FIELDS = {"arm": r"[^/]+?", "seed": r"\d+", "metric": r".+"}
@@ -49,7 +49,7 @@ def _log(logs: Logs, wanted: set[str], file: tuple[Path, Key]) -> Log:
     path, key = file
     ours = {theirs: our_name for our_name, theirs in (logs.metrics or {}).items()}
     runs: dict[Key, tuple[set[str], pd.DataFrame]] = {}
-    for run, part in _parts(path, read(path, logs.step), logs, key):
+    for run, part in _parts(path, read_log(path, logs.step), logs, key):
         if run in runs:
             raise UserError(f"{path}: two of its runs are of {run_name(run)}")
         names = {*part.metric.unique()}

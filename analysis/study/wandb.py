@@ -34,7 +34,7 @@ def run(path: Path) -> Run:
     try:
         # imported here, because few studies have such files, and the packages may be missing
         from google.protobuf.message import DecodeError
-        from wandb.proto.wandb_internal_pb2 import Record  # here too
+        from wandb.proto.wandb_internal_pb2 import Record  # type: ignore[attr-defined]  # made at run time
     except ImportError:
         raise UserError(f"{path}: to read it: pip install wandb, or export the run as CSV") from None
     name, entries = "", list[Mapping[str, object]]()

@@ -1,7 +1,7 @@
 """Preconditions: a claim about a mechanism is judged only if the mechanism was at work.
 
-A recipe names the quantities in `gates` (clip_cuts: the share of tokens that the upper clip cuts, of the base
-arm) and a claim the value it needs (`needs: clip_cuts >= 0.02`). The mean over seeds decides.
+A recipe names quantities in `gates`, such as clip_cuts, the share of tokens that the upper clip cuts in the
+base arm. A claim names the value it needs (`needs: clip_cuts >= 0.02`). The mean over seeds decides.
 """
 
 import math
@@ -21,7 +21,7 @@ def absent(
     table: pd.DataFrame,
     seeds: Iterable[int],
 ) -> str:
-    """Return the precondition of a claim that is not met, and what was measured; "" if all are met."""
+    """Return the precondition of a claim that is not met, and its measured value; "" if all are met."""
     for need in claim.needs:
         gate = places[need.gate]
         measured = pairs(gate, table, seeds)
@@ -44,7 +44,7 @@ def _mean(measured: Pairs) -> float:
 
 
 def table(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each condition that claims of the run's scale put on a gate, and whether it is met."""
+    """Return a row for each condition on a gate that the scale's claims have, and whether it is met."""
     rows = []
     places = run.document.gates
     for need, claims in _conditions(run).items():

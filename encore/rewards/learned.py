@@ -12,7 +12,7 @@ from encore.rewards.rules import text
 from encore.rewards.step_rewards import Placer
 from encore.worlds.protocol import Problem
 
-# makes the reward of a completion from the log-probabilities of its steps, the last of which is its answer
+# makes the reward of a completion from the log-probabilities of its steps; the answer is the last step
 AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "last": lambda chances: exp(chances[-1]),
     "product": lambda chances: exp(fsum(chances)),
@@ -78,5 +78,5 @@ def of_steps(
 def log_chances(
     model: RewardModel, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
 ) -> list[list[float]]:
-    """Return log sigmoid(r) of a process reward model's score r at the `places` of each sequence of ids."""
+    """Return log sigmoid(r) of a process reward model's scores r at `places` of each sequence of ids."""
     return [logsigmoid(scores.double()).tolist() for scores in model.score_places(sequences, places)]

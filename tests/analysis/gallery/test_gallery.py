@@ -126,7 +126,7 @@ def test_the_packages_of_a_record_can_be_installed_again(monkeypatch):
 
 def test_a_change_of_verdict_is_remembered_and_nothing_else():
     claims = pd.DataFrame({"id": ["a", "b"], "n": [8, 0], "word": ["open", "not tested"]})
-    empty = history.read(Path("nowhere"))
+    empty = history.read_history(Path("nowhere"))
     first = history.extended(empty, "x-cpu", claims, "2026-01-01", "c" * 40)
     assert first.claim.tolist() == ["a"]
     assert history.extended(first, "x-cpu", claims, "2026-01-02", "d" * 40) is first

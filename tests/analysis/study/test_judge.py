@@ -126,7 +126,7 @@ def test_a_file_of_no_seed_is_of_all_seeds_and_counts_once(folder):
 
 def test_a_run_may_not_have_a_file_of_all_seeds_and_one_of_its_own(folder):
     curve(0.1).to_csv(folder / "a.csv", index=False)
-    with pytest.raises(UserError, match="is of a, seed 1 too, which has a file of its own"):
+    with pytest.raises(UserError, match="also covers a, seed 1, which has its own file"):
         judged(folder, runs={"train": {"files": ["logs/{arm}-{seed}.csv", "{arm}.csv"]}})
 
 
@@ -178,8 +178,8 @@ def test_arms_that_end_at_different_steps_are_named(folder):
         ({"runs": {"train": {"files": ["log/{arm}-{seed}.csv"]}}}, "runs.train.files: no file"),
         ({"runs": {"train": {"files": [""]}}}, "expected a path from the folder of the study on"),
         ({"runs": {"train": {"files": ["/logs/*.csv"]}}}, "expected a path from the folder of the study on"),
-        ({"runs": {"train": {"files": ["logs/{arm}-*.csv"]}}}, "are both of a, all seeds"),
-        ({"runs": {"train": {"files": ["logs/a-1.csv"]}}}, "no file says of which arm and seed it is"),
+        ({"runs": {"train": {"files": ["logs/{arm}-*.csv"]}}}, "both belong to a, all seeds"),
+        ({"runs": {"train": {"files": ["logs/a-1.csv"]}}}, "no file name has its arm and seed"),
         (
             {"runs": {"train": STUDY["runs"]["train"] | {"metrics": {"reward": "rewrad"}}}},
             'runs.train: no file has a metric "rewrad"; did you mean "reward"?',
@@ -210,7 +210,7 @@ def test_the_page_shows_the_verdicts_and_no_markup_of_a_log(folder):
     page = (folder / "study/index.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert "Judged here, not run here." in page
-    assert claims.read(folder / "study/claims.csv")[0].word == "shown"
+    assert claims.read_verdicts(folder / "study/claims.csv")[0].word == "shown"
     kept = pd.read_csv(folder / "study/numbers.csv")
     assert len(kept) == 16
 
