@@ -75,12 +75,12 @@ def test_lines_of_json_are_the_same_alone_and_together(tmp_path, monkeypatch):
     path = tmp_path / "log.jsonl"
     separator = '{"step": 1, "x": 0.5, "note": "a\u2028b"}\n\n{"step": 2, "x": 1}\r\n'
     path.write_text(separator, encoding="utf-8", newline="")
-    rows = formats.read(path, None)
+    rows = formats.read_log(path, None)
     assert (rows.step.tolist(), rows.value.tolist()) == ([1, 2], [0.5, 1])
     for broken in ('{"step": 1\n"x": 2}', '{"step": 1}\n[2]', '{"step": 1}, {"step": 2}\n', '{"step": 1}\n{'):
         path.write_text(broken, encoding="utf-8")
         with pytest.raises(UserError, match=r"line [12]: expected a JSON object"):
-            formats.read(path, None)
+            formats.read_log(path, None)
 
 
 @pytest.mark.slow

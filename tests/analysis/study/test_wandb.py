@@ -46,12 +46,12 @@ def framed(records):
 
 
 def test_a_run_has_the_curves_that_were_logged():
-    rows = formats.read(LOG, None)
+    rows = formats.read_log(LOG, None)
     assert series(rows, "a-1 - train/reward") == {1: 0.1, 2: 0.25, 3: 0.5}
     assert series(rows, "a-1 - nested/x") == {1: 1.0, 2: 1.0, 3: 2.0}
     assert math.isnan(series(rows, "a-1 - loss")[3])
     assert not [name for name in rows.metric if "note" in name]
-    assert series(formats.read(LOG, "train/global_step"), "a-1 - train/reward") == {
+    assert series(formats.read_log(LOG, "train/global_step"), "a-1 - train/reward") == {
         10: 0.1,
         20: 0.25,
         30: 0.5,
@@ -104,7 +104,7 @@ def test_what_is_damaged_is_told_in_one_line(content, said, tmp_path):
     path = tmp_path / "run.wandb"
     path.write_bytes(content)
     with pytest.raises(UserError) as error:
-        formats.read(path, None)
+        formats.read_log(path, None)
     assert said in str(error.value)
     assert len(error.value.lines) == 1
 
@@ -115,10 +115,10 @@ def test_damage_raises_nothing_else(tmp_path_factory, at, byte):
     content = LOG.read_bytes()
     path.write_bytes(content[:at] + byte + content[at + len(byte) :])
     with suppress(UserError):
-        formats.read(path, None)
+        formats.read_log(path, None)
 
 
 def test_without_the_package_a_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb.proto.wandb_internal_pb2", None)
     with pytest.raises(UserError, match="pip install wandb, or export the run as CSV"):
-        formats.read(LOG, None)
+        formats.read_log(LOG, None)
