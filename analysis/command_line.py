@@ -1,4 +1,4 @@
-"""The command line that look, report and publish share."""
+"""The command line that the commands look, report and publish share."""
 
 import argparse
 import sys
@@ -20,7 +20,7 @@ from encore.workflow.choice import choice, selection
 def main(
     description: str | None, work: Callable[[Run, Path, str], object], argv: Sequence[str] | None
 ) -> int:
-    """Call work(run, out, report) with what the command line names, and return the exit status."""
+    """Call work(run, out, report) with the run that the command line names, and return the exit status."""
     args = arguments(description, argv)
     if argv is None:  # the process belongs to this command
         stop_in_one_line(lambda line: None, lambda: "the same command writes all of it again")
@@ -68,7 +68,7 @@ def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
 
 
 def _by_looks(graph: Graph, recipe: Recipe, scale: str, root: Path) -> Run:
-    """Return the run that the looks on disk have made."""
+    """Return the run with the seeds that the looks on disk have asked for."""
     taken = looks.on_disk(recipe.name, scale, root)
     if not taken:
         raise UserError(

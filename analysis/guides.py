@@ -1,6 +1,6 @@
-"""Write the page on the statements of guides, beside the claims that test them: results/published/guides.md.
+"""The page results/published/guides.md: statements of guides, beside the claims that test them.
 
-guides.yaml lists the claims that test a statement; every verdict is the record's.
+guides.yaml lists the claims that test a statement; every verdict comes from a record.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ UNJUDGED = "no record yet"
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of guides: `claims` are recipe/claim, and `why` says why there are no claims."""
+    """A statement of guides. `claims` are recipe/claim; `why` is the reason if there are no claims."""
 
     topic: str
     says: str
@@ -38,21 +38,23 @@ class Statement:
 
 @dataclass(frozen=True)
 class Answer:
-    """A claim that tests a statement: its text, its verdict and effect, and the record that judges it."""
+    """A claim that tests a statement: its text, its verdict, its effect, and the record that judges it."""
 
     says: str
     word: str
     ours: str
-    record: str  # "" without a record
+    record: str  # name of the record; "" without one
 
 
 def statements(graph: Graph) -> list[Statement]:
-    """Return the statements of guides.yaml that these recipes answer, or that have a reason.
+    """Return the statements of guides.yaml that these recipes test, or that have a reason why none does.
 
     Raises UserError if a claim is named that its recipe does not make.
     """
     read = [
-        entry for entry in _read() if {place.partition("/")[0] for place in entry.claims} <= {*graph.recipes}
+        entry
+        for entry in _read_statements()
+        if {place.partition("/")[0] for place in entry.claims} <= {*graph.recipes}
     ]
     ids = {name: [claim.id for claim in recipe.claims(SCALE)] for name, recipe in graph.recipes.items()}
     for statement in read:
@@ -64,7 +66,7 @@ def statements(graph: Graph) -> list[Statement]:
     return read
 
 
-def _read() -> Iterator[Statement]:
+def _read_statements() -> Iterator[Statement]:
     for topic in yaml.safe_load(FILE.read_text(encoding="utf-8")):
         for entry in topic["statements"]:
             yield Statement(
@@ -73,7 +75,7 @@ def _read() -> Iterator[Statement]:
 
 
 def answers(folder: Path, graph: Graph) -> dict[str, Answer]:
-    """Return every claim of scale cpu by `recipe/claim`, with what the records in `folder` say of it."""
+    """Return recipe/claim -> the result of the claim at scale cpu in the records in `folder`."""
     judged = {f"{line.recipe}/{line.id}": line for line in scoreboard.lines(folder, graph)}
     result = {}
     for name, recipe in graph.recipes.items():
@@ -96,7 +98,7 @@ def page(read: Sequence[Statement], answered: dict[str, Answer]) -> str:
 
 
 def _rows(statement: Statement, answered: dict[str, Answer]) -> Iterator[str]:
-    """Yield a row for each claim; the first one has the statement."""
+    """Yield a row for each claim; the first row has the statement."""
     if statement.why:
         yield f"| {statement.says} | {statement.why} | |"
     for place in statement.claims:

@@ -24,7 +24,7 @@ from encore.runtime import files
 def command(run: Run, out: Path, report: str) -> None:
     seeds = len(run.seeds)
     if seeds not in LOOKS:
-        raise UserError(f"--seeds: expected that of a look ({', '.join(map(str, LOOKS))}), got {seeds}")
+        raise UserError(f"--seeds: expected the number of a look ({', '.join(map(str, LOOKS))}), got {seeds}")
     earlier = [look for look in on_disk(run.name, run.scale, run.root) if look.seeds < seeds]
     look = take(replace(run, by_looks=seeds_of(run.arms, earlier)))
     files.write_json(out, asdict(look))
@@ -32,7 +32,7 @@ def command(run: Run, out: Path, report: str) -> None:
 
 
 def line(look: Look) -> str:
-    """Return `look at 8 seeds: 3 of 4 claims decided; more seeds for base-recipe, random`."""
+    """Return a line such as `look at 8 seeds: 3 of 4 claims decided; more seeds for base-recipe, random`."""
     decided = f"{len(look.verdicts) - len(look.open)} of {plural(len(look.verdicts), 'claim')} decided"
     goes_on = bool(look.arms) and look.seeds < LOOKS[-1]
     rest = f"; more seeds for {', '.join(look.arms)}" if goes_on else ""
@@ -45,7 +45,7 @@ def take(run: Run) -> Look:
 
 
 def found(run: Run, verdicts: Sequence[Verdict]) -> Look:
-    """Return the look that verdicts lead to at the run's scale: what is decided and what is open."""
+    """Return the look that verdicts lead to at the run's scale: the decided claims and the open ones."""
     stated = {claim.id: claim for claim in run.recipe.claims(run.scale)}
     words = {v.id: v.word for v in verdicts if v.id in stated}
     undecided = [v.id for v in verdicts if v.id in stated and not v.decided]

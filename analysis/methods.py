@@ -53,7 +53,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Shown:
-    """A method at work: an arm of a record, between two of its checkpoints."""
+    """A method in use: an arm of a record, between two of the arm's checkpoints."""
 
     method: str
     recipe: str
@@ -78,17 +78,17 @@ def _shown(entry: Mapping[str, str]) -> Shown:
 
 @dataclass(frozen=True)
 class Compared:
-    """The methods of one record, all from the same checkpoint; rows have the columns COLUMNS."""
+    """The methods of one record, all with the same first checkpoint; rows have the columns COLUMNS."""
 
     title: str
     record: str
     metric: str
-    shared: str  # a sentence on what the interval lacks; "" if every seed has its own base model
+    shared: str  # a sentence on what the interval leaves out; "" if every seed has its own base model
     rows: list[tuple[str, ...]]
 
 
 def compared(folder: Path, graph: Graph) -> list[Compared]:
-    """Return the tables from the records in `folder`, without those that no record of their world covers."""
+    """Return the tables from the records in `folder`, without tables that no current record covers."""
     result = []
     for title, methods in _tables():
         record = folder / f"{methods[0].recipe}-{SCALE}"
@@ -125,13 +125,13 @@ def _rows(methods: list[Shown], record: Path, run: Run, numbers: pd.DataFrame) -
 
 
 def _measured(shown: Shown, run: Run, values: pd.DataFrame, flops: pd.Series) -> tuple[str, ...]:
-    """Return all cells but the last.
+    """Return all cells of a row but the last.
 
     `values`: the metric, (seeds, checkpoints); `flops`: by arm, seed, stage.
     """
-    both = values[[shown.start, shown.end]].dropna()
-    gains = (both[shown.end] - both[shown.start]).to_list()
-    stages = [_own_stages(run, shown, int(seed)) for seed in both.index]
+    pairs = values[[shown.start, shown.end]].dropna()
+    gains = (pairs[shown.end] - pairs[shown.start]).to_list()
+    stages = [_own_stages(run, shown, int(seed)) for seed in pairs.index]
     spent = [sum(flops[owner.arm, owner.seed, run.label(owner)] for owner in of_seed) for of_seed in stages]
     jobs = [of_node(run.graph, node, Assumptions()) for node in stages[0]]
     metric = shown.metric.partition("/")[2]
@@ -141,28 +141,28 @@ def _measured(shown: Shown, run: Run, values: pd.DataFrame, flops: pd.Series) ->
         shown.data,
         str(max(map(_models, jobs))),
         f"{sum(spent) / len(spent):.2g}",
-        number(both[shown.start].mean(), metric),
-        number(both[shown.end].mean(), metric),
+        number(pairs[shown.start].mean(), metric),
+        number(pairs[shown.end].mean(), metric),
         with_interval(sum(gains) / len(gains), *interval(gains), metric),
     )
 
 
 def _own_stages(run: Run, shown: Shown, seed: int) -> list[Node]:
-    """Return the stages, under their owners, that lead from the one checkpoint to the other."""
+    """Return the owners of the stages that lead from the first checkpoint to the second."""
     ends = [run.evaluation(shown.arm, name, seed) for name in (shown.start, shown.end)]
-    # models that an evaluation scores by, such as a reward model, are not part of the checkpoint
+    # models that score an evaluation's answers, such as a reward model, are not part of the checkpoint
     models = [run.graph.inputs(end).get("model") for end in ends]
     before, after = (run.graph.with_upstream([model] if model else []) for model in models)
     return list(dict.fromkeys(run.graph.owner(node) for node in after if node not in before))
 
 
 def _models(job: Job) -> int:
-    """Return the number of models in memory."""
+    """Return the number of models that a job holds in memory."""
     return sum(model is not None for model in (job.policy, job.reference, job.critic)) + len(job.rewards)
 
 
 def _broke(arm: str, collapses: pd.DataFrame, checks: pd.DataFrame) -> str:
-    """Return the collapsed seeds, and the names of the health checks that warned."""
+    """Return the collapsed seeds of an arm, and the names of the health checks that warned."""
     of_arm = collapses[(collapses.arm == arm) & (collapses.collapsed > 0)]
     collapsed = [f"{k} of {n} seeds" for k, n in zip(of_arm.collapsed, of_arm.runs, strict=True)]
     warned = checks[(checks.arm == arm) & (checks.state != "ok")].check.drop_duplicates().to_list()

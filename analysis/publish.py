@@ -58,8 +58,10 @@ from encore.runtime import provenance
 
 RECORDS = "results/published"
 KEY = ["arm", "seed", "node", "metric"]
+OURS = "encore-rl"
+BUILDS = {"cpu", "cu126", "cu128", "cu129", "cu130"}  # of torch, each with an index of packages of its own
 MOST = 100  # training completions that a record keeps
-INTERVAL = {"low": DECIMALS, "high": DECIMALS}  # a record is kept in git
+INTERVAL = {"low": DECIMALS, "high": DECIMALS}  # decimals of intervals, few because a record is kept in git
 
 
 def publish(run: Run, out: Path, report: str) -> None:
@@ -75,9 +77,9 @@ def publish(run: Run, out: Path, report: str) -> None:
         where = f"{first.arm}/seed{first.seed}/{first.stage}"
         raise UserError(f"{where}: trained {how}; a record must name the code that made it")
     results = build(run, collect(run))
-    reversals.check(run.recipe, results.verdicts.last)
+    reversals.check_reversals(run.recipe, results.verdicts.last)
     out.mkdir(parents=True, exist_ok=True)
-    if (out / NUMBERS).exists():  # a record from before, which may have had more tables
+    if (out / NUMBERS).exists():  # an earlier record, which may have had more tables
         for path in out.glob("*.csv*"):
             path.unlink()
     for table in (table for view in views(results).values() for table in view.tables):
@@ -89,7 +91,7 @@ def publish(run: Run, out: Path, report: str) -> None:
     recorded.write(numbers, out / NUMBERS)
     jobs.write(runs, out / jobs.FILE)
     kept = recorded.recorded(run, pd.read_csv(out / NUMBERS, low_memory=False))
-    for table in tables(judge(run, kept)):  # by the digits that the record keeps
+    for table in tables(judge(run, kept)):  # judged by the digits that the record keeps
         table.numbers.to_csv(out / f"{table.name}.csv", index=False)
     curves = thinned(results.table, series.drawn())
     if len(curves):
@@ -117,7 +119,7 @@ def _samples(results: Results) -> str:
 
 
 def few(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
-    """Return at most MOST rollouts in their order, equally many of every arm over all of its steps."""
+    """Return at most MOST rollouts in their order, the same number for every arm, over all of its steps."""
     if len(rollouts) <= MOST:
         return rollouts
     arms = list(dict.fromkeys(row.arm for row in rollouts))
@@ -132,22 +134,26 @@ def few(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
 
 
 def packages(runs: pd.DataFrame) -> str:
-    """Return every installed package, a line each.
+    """Return every installed package, a line each: `pip install -r` of it installs them again.
 
-    Packages whose version differs from the runs' come first.
+    Packages whose version differs from the runs' come first. Encore itself is a comment, because it is
+    installed from its commit.
     """
-    here = {
+    versions = {
         package.metadata["Name"].lower(): package.version
         for package in metadata.distributions()
         if package.metadata["Name"]
     }
-    ran = {(name, version) for row in runs.versions for name, version in row.items() if name in here}
-    lines = [f"# {name} was {version} in a run" for name, version in sorted(ran) if here[name] != version]
-    return "\n".join([*lines, *(f"{name}=={version}" for name, version in sorted(here.items()))]) + "\n"
+    ran = {(name, version) for row in runs.versions for name, version in row.items() if name in versions}
+    lines = [f"# {name} was {version} in a run" for name, version in sorted(ran) if versions[name] != version]
+    if builds := sorted({version.partition("+")[2] for version in versions.values()} & BUILDS):
+        lines += [f"--extra-index-url https://download.pytorch.org/whl/{build}" for build in builds]
+    lines += [f"{'# ' * (name == OURS)}{name}=={version}" for name, version in sorted(versions.items())]
+    return "\n".join(lines) + "\n"
 
 
 def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.DataFrame:
-    """Return the numbers that a record keeps; `named`: the metrics that the recipe names.
+    """Return the numbers that a record keeps; `named` are the metrics that the recipe names.
 
     Numbers that arms or seeds share are kept once, under their owner. A `last/…` that is not named is kept
     only if its `last_fifth/…` is missing. Numbers read off frontiers are left out, since
@@ -161,14 +167,14 @@ def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.Data
 
 
 def index(root: Path = Path(".")) -> None:
-    """Write the README of the records anew, the pages on methods and on guides, and the first page."""
+    """Write the README of the records, the pages on methods and on guides, and the first page anew."""
     _write_index(root / RECORDS, Graph(load_all(root / "recipes")))
 
 
 def _write_index(folder: Path, graph: Graph) -> None:
     for record in current(folder, graph):
         recipe = graph.recipes[record.name.rpartition("-")[0]]
-        reversals.check(recipe, claims.read(record / "claims.csv"))
+        reversals.check_reversals(recipe, claims.read_verdicts(record / "claims.csv"))
     board = scoreboard.markdown(scoreboard.lines(folder, graph))
     (folder / "README.md").write_text(records.readme(folder, graph, board), encoding="utf-8")
     (folder / "methods.md").write_text(methods.page(methods.compared(folder, graph)), encoding="utf-8")
@@ -183,7 +189,7 @@ def _remember(records: Iterable[Path]) -> None:
     """Add the outcome of these records' claims to the history beside them."""
     commit = provenance.commit()[0] or "unknown"
     for record in records:
-        known, judged = history.read(record.parent), pd.read_csv(record / "claims.csv")
+        known, judged = history.read_history(record.parent), pd.read_csv(record / "claims.csv")
         longer = history.extended(known, record.name, judged, provenance.now()[:10], commit)
         longer.to_csv(record.parent / history.FILE, index=False)
 
@@ -191,7 +197,7 @@ def _remember(records: Iterable[Path]) -> None:
 def rejudge(root: Path = Path(".")) -> None:
     """Judge every record anew, from its numbers, and write their README."""
     graph = Graph(load_all(root / "recipes"))
-    for record in current(root / RECORDS, graph):  # the verdicts of the other records stay
+    for record in current(root / RECORDS, graph):  # other records keep their verdicts
         for table in judged_anew(record, graph):
             table.numbers.to_csv(record / f"{table.name}.csv", index=False)
     _remember(folders(root / RECORDS))
@@ -201,11 +207,11 @@ def rejudge(root: Path = Path(".")) -> None:
 def judged_anew(record: Path, graph: Graph) -> list[Table]:
     """Return the tables of verdicts of a record.
 
-    Raises UserError for a claim that came out reversed and whose recipe does not say what may cause it.
+    Raises UserError for a claim that came out reversed if its recipe does not say what may cause it.
     """
     run, numbers = of_record(record, graph)
     verdicts = judge(run, numbers)
-    reversals.check(run.recipe, verdicts.last)
+    reversals.check_reversals(run.recipe, verdicts.last)
     return tables(verdicts)
 
 

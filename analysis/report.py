@@ -42,7 +42,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-TEMPLATES.filters |= {  # how templates write numbers and claims
+TEMPLATES.filters |= {  # the form in which templates write numbers and claims
     "number": means.number,
     "shown": means.shown,
     "p_value": means.p_value,
@@ -56,12 +56,12 @@ TEMPLATES.filters |= {  # how templates write numbers and claims
 
 @dataclass(frozen=True)
 class Recorded:
-    """The record that a page is made from, and what the record lacks."""
+    """The record that a page is made from, and the parts that the record lacks."""
 
     name: str
     lacks: tuple[str, ...]
-    written: str = ""  # when its claims were written
-    bases: str = ""  # what its claims came to on other base models
+    written: str = ""  # the sentence on when its claims were written
+    bases: str = ""  # sentences on its claims' results with other base models
     before: Mapping[str, str] = field(default_factory=dict)  # claim -> its verdict by an earlier rule
 
 
@@ -110,7 +110,7 @@ def draw(
     formats: Sequence[str] = FORMATS,
     without: Sequence[str] = (),
 ) -> dict[str, list[Drawn]]:
-    """Section's name -> its figures, drawn into the folder; without the figures of these names."""
+    """Return section's name -> its figures, drawn into the folder, except those named in `without`."""
     return {
         name: figures.draw_all(
             run, [plan for plan in view.figures if plan.name not in without], folder, formats
@@ -149,9 +149,9 @@ def render(
 
 
 def _leading(drawn: Mapping[str, Sequence[Drawn]], measure: str) -> list[Drawn]:
-    """Return the figures that a page begins with: how the arms learned, and what they came to.
+    """Return the figures that a page begins with: how the arms learned, and their results.
 
-    measure: what arms are compared by.
+    measure: the measure that compares arms.
     """
     named = {figure.name: figure for of_section in drawn.values() for figure in of_section}
     figures = [named.get(series.main(named, measure)), named.get(arms_view.BEFORE_AFTER)]
@@ -159,13 +159,13 @@ def _leading(drawn: Mapping[str, Sequence[Drawn]], measure: str) -> list[Drawn]:
 
 
 def hashes(scripts: Sequence[str]) -> str:
-    """Return the sources of a page's policy that let these scripts run, and no other."""
+    """Return the sources for the page's policy that let these scripts run, and no others."""
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
 def text(name: str) -> str:
-    """Return a file among the templates that is not a template."""
+    """Return a file from the folder of templates that is not itself a template."""
     return (Path(page.__file__).parent / "templates" / name).read_text(encoding="utf-8").removesuffix("\n")
 
 

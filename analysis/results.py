@@ -1,4 +1,4 @@
-"""The numbers of a page, section by section, and what each section shows of them."""
+"""The numbers of a page, section by section, and the content that each section shows."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ from analysis.verdicts import view as verdicts_view
 
 @dataclass(frozen=True)
 class Results:
-    """All numbers of a run, in the order of the page; None: the recipe asks for no such section."""
+    """All numbers of a run, in the order of the page; None for a section that the recipe does not ask for."""
 
     run: Run
     table: pd.DataFrame  # the tidy table of numbers.table

@@ -1,4 +1,4 @@
-"""`encore`: reproduce, extend, measure and share; thin over snakemake and the modules."""
+"""The command `encore`, by which recipes are written, run, measured and shared."""
 
 import sys
 
@@ -7,7 +7,7 @@ from encore.errors import UserError
 
 
 def main() -> None:
-    """Run the command that is named. The exit status is 2 for a mistake of the user, reported in a line."""
+    """Run the named command. A mistake of the user is reported in one line, with exit status 2."""
     try:
         app()
     except UserError as error:

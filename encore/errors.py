@@ -1,4 +1,4 @@
-"""The one error that a user should ever see: a mistake in their input, in one line; several at once."""
+"""The error that a user may see: a mistake in the user's input, with one line for each mistake."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,14 +18,17 @@ class UserError(Exception):
 
 
 class Mistakes:
-    """The mistakes of several checks: `with mistakes.gather(): …` each, then `tell()` raises all."""
+    """The mistakes of several checks. Each check runs in `with mistakes.gather(): …`.
+
+    In the end `tell()` raises all mistakes at once.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     @contextmanager
     def gather(self) -> Iterator[None]:
-        """Note a UserError of the block and go on behind it.
+        """Note a UserError of the block, and go on after the block.
 
         The same mistake in several arms or scales is noted once.
         """
@@ -37,7 +40,10 @@ class Mistakes:
 
     @contextmanager
     def gather_further(self) -> Iterator[None]:
-        """Do as `gather` does, but ignore a check that fails because of mistakes that are noted already."""
+        """Do as `gather` does, but ignore the UserError if mistakes are noted already.
+
+        The noted mistakes may be its cause.
+        """
         try:
             with self.gather():
                 yield
@@ -60,12 +66,12 @@ def _anywhere(line: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of a library's error, for a line of ours; its type if it has no text."""
+    """Return the first line of a library's error, for our message; its type if it has no text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def whole(error: BaseException, longest: int = 300) -> str:
-    """Return all of a library's error in one line, for errors whose first line says nothing."""
+    """Return the whole text of a library's error in one line, for errors with an empty first line."""
     return " ".join(str(error).split())[:longest] or type(error).__name__
 
 

@@ -21,8 +21,11 @@ above `analysis`, which does the work: `encore judge` and the reports of recipes
 | `detectable(differences)`                   | the smallest effect that this number of seeds would find     |
 | `boschloo(collapsed, runs, others, theirs)` | p-value of "two rates of collapse differ", by an exact test  |
 | `clopper_pearson(collapsed, runs)`          | exact interval of a rate of collapse                         |
+| `probability_of_improvement(arm, other)`    | how likely a run of one arm is better, over several tasks    |
+| `performance_profile(arm, levels)`          | share of an arm's runs above each level, over several tasks  |
 """
 
+from analysis.statistics.improvement import performance_profile, probability_of_improvement
 from analysis.statistics.intervals import detectable
 from analysis.statistics.intervals import interval as bootstrap_interval
 from analysis.statistics.proportions import boschloo, clopper_pearson
@@ -47,5 +50,7 @@ __all__ = [
     "detectable",
     "judge",
     "look_levels",
+    "performance_profile",
+    "probability_of_improvement",
     "tost",
 ]

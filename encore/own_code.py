@@ -1,8 +1,8 @@
 """A user's code that a recipe names: `my_module:name`, a function or class of my_module.py.
 
 The file lies in the folder that snakemake is called in, or where Python finds the module. A recipe's lineage
-has the digest of this one file, not of the files that it imports. Before a job runs it, only the file's names
-are read, and of a world also the dials.
+has the digest of this one file, not of the files that it imports. Before a job runs the file, only the file's
+names are read; of a world, the dials are read too.
 """
 
 import ast
@@ -30,7 +30,7 @@ LIMIT = 60.0  # seconds that a call may take
 
 
 class Failed(UserError):
-    """An error of a user's code over its arguments."""
+    """An error that a user's code raised because of the arguments of the call."""
 
 
 def is_own(name: object) -> bool:
@@ -46,8 +46,8 @@ def digest(name: str) -> str | None:
         return None
 
 
-def check(name: str) -> None:
-    """Raise UserError unless the file exists, is Python, and something in it has the name."""
+def check_name(name: str) -> None:
+    """Raise UserError unless the file exists and is Python code that defines the name."""
     file, wanted = _file(name), name.partition(":")[2]
     try:
         tree = ast.parse(file.read_bytes())
@@ -63,19 +63,19 @@ def check(name: str) -> None:
 def load(name: str) -> Any:
     """Return the object that `name` names, by running its file once.
 
-    Raises UserError as `check` does, and if the file fails.
+    Raises UserError as `check_name` does, and if the file fails.
     """
-    check(name)
+    check_name(name)
     file = _file(name)
     return getattr(_run(file, sha256(file.read_bytes()).hexdigest()), name.partition(":")[2])
 
 
 def bounded(name: str, function: Callable[..., Any], limit: float = LIMIT) -> Callable[..., Any]:
-    """Return `function` with its errors, and a call of more than `limit` seconds, raised as a UserError.
+    """Return `function` so that its errors, and a call of more than `limit` seconds, become UserErrors.
 
-    Its own errors become a Failed. The limit holds in the main thread, where stages call rewards and
-    verifiers. Python code and regular expressions are interrupted. Code that cannot be interrupted ends the
-    process, with the line in its log (`own_watch`).
+    The function's own errors become a Failed. The limit holds in the main thread, where stages call rewards
+    and verifiers. Python code and regular expressions are interrupted. Code that cannot be interrupted ends
+    the process, with the line in its log (`own_watch`).
     """
 
     def call(*arguments: Any, **columns: Any) -> Any:
@@ -103,7 +103,8 @@ def _watched(name: str, limit: float) -> Iterator[None]:
         return
     tell = _watch(os.getpid()).stdin
     assert tell is not None
-    with suppress(BrokenPipeError):  # the watcher was ended from outside, no reason to end a training
+    # the watcher was ended from outside, which is no reason to end a training
+    with suppress(BrokenPipeError):
         tell.write(own_watch.begun(name, limit))
     try:
         yield
@@ -120,7 +121,7 @@ def _watch(process: int) -> subprocess.Popen[bytes]:
 
 
 class _Late(BaseException):
-    """The time is over. It is not an Exception, so that own code does not catch it."""
+    """An error that says that the time is over. It is no Exception, so user code does not catch it."""
 
 
 @contextmanager
@@ -142,13 +143,13 @@ def _alarm(limit: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    if rung:  # the user's code has caught it, as a bare `except:` does
+    if rung:  # the user's code has caught the error, as a bare `except:` does
         raise _Late
 
 
 def _file(name: str) -> Path:
     if not NAME.fullmatch(name):
-        raise UserError(f"{name}: expected my_module:name, a file of Python and a name in it")
+        raise UserError(f"{name}: expected my_module:name, a Python file and a name in it")
     module = name.partition(":")[0]
     file = Path(*module.split(".")).with_suffix(".py")
     if file.is_file():

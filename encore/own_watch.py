@@ -1,9 +1,9 @@
-"""A watcher that ends a process whose own code cannot be interrupted: `python -I -S …/own_watch.py PID`.
+"""A watcher that ends a process if a user's code in it cannot be interrupted.
 
-The process PID starts it. Python looks for signals between two of its steps, so a signal interrupts neither
-`sum(range(10**15))` nor an endless loop in a library; and a loop around a bare `except:` goes on. The watcher
-is notified of each call before and after it. If a call takes too long, it says so, and ends the process by a
-signal that the kernel obeys.
+It is started by the process PID, as `python -I -S …/own_watch.py PID`. Python looks for signals between two
+of its steps, so a signal interrupts neither `sum(range(10**15))` nor an endless loop in a library; and a loop
+around a bare `except:` goes on. The watcher is notified of each call before and after it. If a call takes too
+long, the watcher says so, and ends the process by a signal that cannot be caught.
 """
 
 import os
@@ -12,17 +12,17 @@ import signal
 import sys
 import time
 
-LOOK = 5.0  # seconds between two looks at whether the process is still there
+LOOK = 5.0  # seconds between two checks that the process still exists
 END = signal.SIGVTALRM  # a signal that nothing else sends
 
 
 def _patience(limit: float) -> float:
-    """Return the seconds to wait for a call that may take `limit`; the process itself acts first."""
+    """Return the seconds to wait for a call that may take `limit`; the process itself acts earlier."""
     return 1.1 * limit + 1.0
 
 
 def begun(name: str, limit: float) -> bytes:
-    """Return what to write to this process's stdin before a call of `name`; after it, write `DONE`."""
+    """Return the line to write to the watcher before a call of `name`; after the call, write `DONE`."""
     return f"{limit:g} {name}\n".encode()
 
 
@@ -30,12 +30,13 @@ DONE = b"\n"
 
 
 def main(process: int) -> int:
-    """Watch until `process` is gone, or is ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal the signal goes to the process as well
+    """Watch until `process` ends, or end it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # in a terminal the signal reaches the process as well
     told, name, limit, deadline = b"", "", 0.0, float("inf")
     while os.getppid() == process:
         wait = min(LOOK, max(0.0, deadline - time.monotonic()))
-        if select.select([0], [], [], wait)[0]:  # checked first: both may have been stopped for long
+        # checked first, because both processes may have been stopped for long
+        if select.select([0], [], [], wait)[0]:
             read = os.read(0, 1 << 16)
             if not read:
                 break

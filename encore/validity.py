@@ -1,16 +1,17 @@
 """The validity of results: whether a result still holds, and what it was made from.
 
-The workflow asks it at its start, and so do jobs. A result holds if it was made from what its recipe says now
-(its record), if its files are as its job left them (its list of digests), if the product of a stage is there
-unchanged, and if the models that it was made with are still the same. Beside each result lie its list and its
-record (encore/runtime/digests.py), since Snakemake's own notes in .snakemake may be lost, or left behind on
-another machine.
+The workflow checks it at its start, and so do jobs. A result holds under four conditions. It was made from
+what its recipe says now (its record). Its files are as its job left them (its list of digests). The product
+of a stage is there unchanged. The models that it was made with are still the same. Beside each result are its
+list and its record (encore/runtime/digests.py), since Snakemake's own notes in .snakemake may be lost, or
+left behind on another machine.
 
 If a file differs from the list, the job is done again. A user who has changed a result and wants to keep it
-deletes the list: a result without a list, such as one from before there were lists, is taken as it is.
+deletes the list: a result without a list, such as one from before there were lists, is accepted as it is.
 
-The lineage of a result has what its recipe says and not the code: a reworded comment would train everything
-anew. So a change of the code or of a library is only reported (`differences`), and the reader decides.
+The lineage of a result depends on its recipe and not on the code, because otherwise a reworded comment would
+train everything anew. So a change of the code or of a library is only reported (`differences`), and the
+reader decides.
 """
 
 import json
@@ -28,13 +29,13 @@ from encore.recipe.graph import Graph, Node
 from encore.runtime import digests, files, sentinel
 from encore.runtime.provenance import versions
 
-Digest = Callable[[Path], str]  # the SHA-256 of a file, read anew or remembered
+Digest = Callable[[Path], str]  # returns the SHA-256 of a file, computed anew or remembered
 ROOT = Path(__file__).parents[1]
-# the packages whose change may change a trained model
+# the packages whose changes may change a trained model
 TRAINS = ("worlds", "objectives", "data", "models", "rewards", "labels", "sampling", "learning", "stages")
 CHOICE = "kept; to make them again: the same command with --forcerun train"
 CHECKED = Path(".snakemake/encore.checked.json")
-SETTLED = 2 * 10**9  # ns; two writes within a tick of the clock have the same time
+SETTLED = 2 * 10**9  # nanoseconds; two writes within a tick of the clock have the same time
 
 # -- of a result ---------------------------------------------------------------------------------------------
 
@@ -49,12 +50,12 @@ def of_node(graph: Graph, node: Node, digest: Digest = digests.of_file) -> str |
 
 
 def of_result(result: Path, made_from: str, digest: Digest = digests.of_file) -> str | None:
-    """Return why a result is not as a job left it that made it from `made_from`; None if it is."""
+    """Return why a result is not what a job made from `made_from`; None if it is."""
     return unlike(result, made_from) or changed(result, digest)
 
 
 def unlike(result: Path, made_from: str) -> str | None:
-    """Return why a result is not known to be made from this; None if its record says so."""
+    """Return why a result is not known to be made from `made_from`; None if its record says so."""
     record = digests.record(result)
     if not record.exists():
         return "there is no record of what it was made from"
@@ -63,27 +64,27 @@ def unlike(result: Path, made_from: str) -> str | None:
 
 
 def changed(result: Path, digest: Digest = digests.of_file) -> str | None:
-    """Return the file of a result that is not as its job left it; None if all are, or without a list."""
+    """Return a file of a result that its job left otherwise; None if all are unchanged, or without a list."""
     try:
         listed = digests.listed(result) or {}
     except ValueError:
         return f"its {digests.listing(result).name} is not readable"
-    for file, then in listed.items():
+    for file, digest_then in listed.items():
         name = file.relative_to(result.parent)
         if not file.is_file():
             return f"its {name} is missing"
-        if digest(file) != then:
+        if digest(file) != digest_then:
             return f"its {name} has changed"
     return None
 
 
 def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None:
-    """Return why metrics.json no longer stands for a good product of its stage; None if it does.
+    """Return why metrics.json no longer vouches for its stage's product; None if it still does.
 
-    A missing input is no reason: results may outlive what they were made from.
+    A missing input is no reason: results may outlive the results they were made from.
     """
     try:
-        data = sentinel.read(metrics_json)
+        data = sentinel.read_sentinel(metrics_json)
     except FileNotFoundError:
         return "it does not exist"
     except (OSError, ValueError):
@@ -97,7 +98,7 @@ def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None
 
 
 def of_products(data: Mapping[str, Any], root: Path = Path(), digest: Digest = digests.of_file) -> str | None:
-    """Return the model of a stage that is missing or has changed under `root`; None if all are as recorded.
+    """Return a model of a stage that is missing or has changed under `root`; None if all are as recorded.
 
     `data` is the content of the stage's metrics.json.
     """
@@ -112,9 +113,9 @@ def of_products(data: Mapping[str, Any], root: Path = Path(), digest: Digest = d
 
 
 def of_evaluation(graph: Graph, node: Node) -> str | None:
-    """Return the model of an evaluation whose digest has changed since it was measured.
+    """Return a model of an evaluation whose digest has changed since the evaluation.
 
-    The result is None if there is none.
+    The result is None if no digest has changed.
     """
     sources = graph.inputs(node)
     if not sources:
@@ -134,7 +135,7 @@ def of_evaluation(graph: Graph, node: Node) -> str | None:
 def _now(metrics_json: Path, step: int | None = None) -> str | None:
     """Return the digest of a stage's product, or of its model after a step; None if it is not known."""
     try:
-        digest: str = sentinel.model_at(sentinel.read(metrics_json), step)["digest"]
+        digest: str = sentinel.model_at(sentinel.read_sentinel(metrics_json), step)["digest"]
     except (OSError, ValueError, UserError):
         return None
     return digest
@@ -144,12 +145,12 @@ def is_of(metrics_json: Path, work: Mapping[str, Any]) -> bool:
     """Return whether a stage's result holds and is of exactly this work: kind, config, seed and inputs."""
     if of_stage(metrics_json) is not None:
         return False
-    done = sentinel.read(metrics_json)
+    done = sentinel.read_sentinel(metrics_json)
     return all(done.get(key) == value for key, value in work.items())
 
 
 def judged(graph: Graph, recipe: str, nodes: Iterable[Node], *rest: Any) -> str:
-    """Return the hash of what a page or a look is judged from: recipe, lineages of these nodes, the rest."""
+    """Return a hash of what a page or look is judged from: recipe, lineages of nodes, settings."""
     content = [graph.recipes[recipe].layers.content, [graph.lineage(node) for node in nodes], *rest]
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -170,8 +171,8 @@ class Memory:
     used: set[str] = field(default_factory=set)
 
     @classmethod
-    def read(cls) -> Self:
-        """Return what was known when the workflow last started; nothing if the notes are lost or damaged."""
+    def load(cls) -> Self:
+        """Return the digests known when the workflow last started; none if the notes are lost or damaged."""
         try:
             known = json.loads(CHECKED.read_text(encoding="utf-8"))["files"]
             whole = {name: entry for name, entry in known.items() if len(entry) == 5}
@@ -203,7 +204,10 @@ class Memory:
 def differences(
     stages: Iterable[Path], installed: Mapping[str, str] | None = None, root: Path = ROOT
 ) -> list[str]:
-    """Return a line for each way in which finished stages, by their metrics.json, were made otherwise."""
+    """Return a line for each difference in code or libraries between finished stages and now.
+
+    `stages` are the metrics.json of the stages.
+    """
     made = [provenance for path in stages if path.exists() and (provenance := _provenance(path))]
     return [*_of_libraries(made, installed or versions()), *_of_code(made, root)]
 
@@ -233,13 +237,13 @@ def _of_code(made: Sequence[Mapping[str, Any]], root: Path) -> list[str]:
     for commit, count in sorted(counts.items()):
         if files_now := _changed_code(commit, root):
             more = f" and {len(files_now) - 1} more" if files_now[1:] else ""
-            since = f"by other code (since commit {commit[:8]}: {files_now[0]}{more})"
-            lines.append(f"warning: {_stages(count)} made {since}; {CHOICE}")
+            reason = f"by other code (since commit {commit[:8]}: {files_now[0]}{more})"
+            lines.append(f"warning: {_stages(count)} made {reason}; {CHOICE}")
     return lines
 
 
 def _changed_code(commit: str, root: Path) -> list[str]:
-    """Return the files of TRAINS that differ from a commit; none outside a checkout that has the commit."""
+    """Return the files of TRAINS that differ from a commit; no files outside a checkout with this commit."""
     command = ["git", "diff", "--name-only", commit, "--", *(f"encore/{folder}/*.py" for folder in TRAINS)]
     try:
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=30, check=True)

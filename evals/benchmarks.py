@@ -38,9 +38,9 @@ class Benchmark:
 
 
 def form_of(task: EvalTask, lm: Any) -> forms.Prompter:
-    """Return how a task puts its questions to the model `lm`.
+    """Return the form in which a task puts its questions to the model `lm`.
 
-    For lm-eval's tasks by chat, return how replies end.
+    For lm-eval's tasks by chat it only says how replies end.
     """
     if not task.chat:
         return forms.of(task.form, None)
@@ -53,16 +53,16 @@ def form_of(task: EvalTask, lm: Any) -> forms.Prompter:
 def load(task: EvalTask, seed: int, folder: Path = lm_eval_tasks.OWN, lm: Any = None) -> Benchmark:
     """Return the task with this recipe's samples, decoding and examples.
 
-    `seed` draws the problems of a world. `lm` is the model whose chat template a task by chat takes. A name
-    of lm-eval is looked for among the YAMLs of `folder` first. Raises UserError for a name, filter, metric or
-    number of examples that it lacks, and for missing data or packages.
+    `seed` draws the problems of a world. `lm` is the model whose chat template a task by chat uses. A name of
+    lm-eval is first searched for among the YAMLs of `folder`. Raises UserError for a name, filter, metric or
+    number of examples that the task lacks, and for missing data or packages.
     """
     where = f"evals.tasks.{task.name}"
     loaded = _loaded(task, seed, folder, lm, where)
     benchmark = Benchmark(loaded, "none", "accuracy")  # the filter and metric of problems.yaml
     if task.lm_eval is not None:
         benchmark = Benchmark(loaded, _filter(loaded, task, where), _metric(loaded, task, where))
-        _check(benchmark, task, where)
+        _check_task(benchmark, task, where)
     loaded.set_config("task", task.name)
     loaded.set_config("repeats", task.samples or 1)
     if task.samples:
@@ -112,7 +112,7 @@ def _metric(loaded: Any, task: EvalTask, where: str) -> str:
 
 
 def _one(asked: str | None, names: list[str], where: str, what: str) -> str:
-    """Return what is asked for, or the only name. Raises UserError if it does not exist, or is not clear."""
+    """Return the name that is asked for, or the only name. Raises UserError if it is missing or ambiguous."""
     if asked is not None:
         known(where, [asked], names, what)
         return asked
@@ -121,11 +121,11 @@ def _one(asked: str | None, names: list[str], where: str, what: str) -> str:
     return names[0]
 
 
-def _check(benchmark: Benchmark, task: EvalTask, where: str) -> None:
-    """Raise UserError unless the task is of a kind that can be run here, with the recipe's keys."""
+def _check_task(benchmark: Benchmark, task: EvalTask, where: str) -> None:
+    """Raise UserError unless a task of this kind can be run here, with the recipe's keys."""
     loaded, name = benchmark.task, task.lm_eval
     if getattr(loaded, "UNSAFE_CODE", False):
-        raise UserError(f"{where}.lm_eval: {name} runs code that the model wrote; that is not done here")
+        raise UserError(f"{where}.lm_eval: {name} runs code that the model wrote, which Encore does not do")
     draws, keys = loaded.OUTPUT_TYPE == "generate_until", ", ".join(SAMPLING)
     if draws and not task.samples:
         raise UserError(f'{where}: "{SAMPLING[0]}" is missing: {name} draws samples; expected {keys}')
@@ -145,10 +145,10 @@ def _check(benchmark: Benchmark, task: EvalTask, where: str) -> None:
 def _is_mean(aggregation: Callable[[list], float]) -> bool:
     """Return whether an aggregation of lm-eval is the mean over items, or over all parts of all items.
 
-    Two examples decide. ifeval's inst_level_strict_acc has parts: an item has several instructions.
+    It is tried on two examples. ifeval's inst_level_strict_acc has parts: an item has several instructions.
     """
     for values, mean in (([1.0, 0.0, 0.0, 1.0], 0.5), ([[True, False], [True]], 2 / 3)):
-        with suppress(Exception):  # an aggregation of other values fails on these in its own way
+        with suppress(Exception):  # an aggregation of other values raises its own kind of error here
             if isclose(aggregation(values), mean):
                 return True
     return False
@@ -157,6 +157,6 @@ def _is_mean(aggregation: Callable[[list], float]) -> bool:
 def _check_examples(loaded: Any, fewshot: int, where: str, name: str) -> None:
     examples = len(loaded.sampler.fewshot_docs()) if hasattr(loaded, "sampler") else 0
     if loaded.fewshot_cfg.split == loaded.get_config("test_split"):
-        examples -= 1  # an item is not an example for itself
+        examples -= 1  # an item cannot be an example for itself
     if examples < fewshot:
-        raise UserError(f"{where}: {fewshot} asked, {name} has {max(examples, 0)} examples")
+        raise UserError(f"{where}: {fewshot} asked for, but {name} has {max(examples, 0)} examples")

@@ -1,4 +1,4 @@
-"""Best-of-n from N samples an item: the value of the reply that a proxy scores best of n. Pure functions."""
+"""Best-of-n from N samples an item: the value of the sample that a proxy prefers among n. Pure functions."""
 
 from math import comb
 
@@ -8,7 +8,7 @@ from evals.passk import Floats
 
 
 def weights(proxy: Floats, n: int) -> Floats:
-    """Return the probability (items, samples) that a sample is the best by `proxy` of n drawn from all.
+    """Return the probability (items, samples) that a sample is the best by `proxy` of n drawn samples.
 
     The draw is without replacement. Nakano et al. 2021 (WebGPT), App. I; Gao et al. 2022, §2: the reply of
     rank i, from the lowest, is the best of n with probability C(i-1, n-1) / C(N, n). Over ranks i <= m these

@@ -61,14 +61,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     else:
         options.model = _stage("--model", Path(options.model))
     if options.step is not None and not isinstance(options.model, Path):
-        raise UserError("--step: of a stage, and --model is none")
+        raise UserError("--step: a stage keeps models by step, but --model is no stage")
     options.inputs = {role: _stage("--input", path) for role, path in roles(options.input).items()}
     return options
 
 
 def _stage(option: str, metrics_json: Path) -> Path:
     try:
-        sentinel.read(metrics_json)
+        sentinel.read_sentinel(metrics_json)
     except FileNotFoundError:
         raise UserError(f"{option}: {metrics_json} does not exist; run its stage first") from None
     except ValueError as error:
@@ -96,7 +96,7 @@ def _names_hub(evaluation: Evaluation, model: Path | Elsewhere) -> bool:
 
 
 def load() -> None:
-    """Import early what `main` imports when it needs it; the environment is set before."""
+    """Import early the modules that `main` needs later; the environment is set before."""
     importlib.import_module("evals.measure")
 
 
@@ -117,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
         require_vllm(options.evaluation.said, "evals.")
         # lm-eval prints; `progress` keeps the true stdout
         with gpus.reserved(options.gpus, progress.say), contextlib.redirect_stdout(sys.stderr):
-            # imported here, because only now the environment is set that torch and lm-eval read
+            # imported here, because torch and lm-eval read the environment, which is set only now
             from evals.measure import measure
 
             keep_imports()

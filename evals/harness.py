@@ -1,7 +1,7 @@
-"""Run one task of a recipe through lm-eval and keep every sample.
+"""The run of one recipe task through lm-eval, which keeps every sample.
 
 lm-eval itself would reduce the `repeats` of an item: without a filter it scores the first sample and drops
-the rest. Instead its filters and its `process_results` are applied to each sample as if it were the only one.
+the rest. Here its filters and its `process_results` are applied to each sample as if it were the only one.
 """
 
 import random
@@ -26,9 +26,9 @@ from evals import benchmarks
 from evals.benchmarks import Benchmark
 from evals.tasks import problems
 
-NO_ANSWER = ("[invalid]", "[none]")  # what lm-eval's filters return when they find nothing
+NO_ANSWER = ("[invalid]", "[none]")  # texts that lm-eval's filters return when they find nothing
 
-Row = dict[str, Any]  # one item, see `sample`
+Row = dict[str, Any]  # an item with its samples, see `sample`
 
 
 def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
@@ -51,14 +51,15 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     loaded = benchmark.task
     if task.items is not None and task.items > len(loaded.eval_docs):
         raise UserError(
-            f"evals.tasks.{task.name}.items: {task.items} asked, {task.lm_eval} has {len(loaded.eval_docs)}"
+            f"evals.tasks.{task.name}.items: {task.items} asked for, but {task.lm_eval} has "
+            f"{len(loaded.eval_docs)}"
         )
     lm.end_with(form.ends)
     lm.tool = task.tool
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
-    # `evaluate`, not `simple_evaluate`: the latter adds a description of the machine that takes seconds
+    # `evaluate`, not `simple_evaluate`, which adds a description of the machine that takes seconds
     with _unscored(loaded):
         lm_eval.evaluate(
             lm,
@@ -94,7 +95,7 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
 
 @contextmanager
 def _unscored(loaded: Any) -> Iterator[None]:
-    """Have a task score nothing in the `with` block: lm-eval's score of each first sample is not needed."""
+    """Make a task score nothing in the `with` block: lm-eval's score of a first sample is not used."""
     score = loaded.process_results
     loaded.process_results = lambda doc, results: {}
     try:
@@ -104,7 +105,7 @@ def _unscored(loaded: Any) -> Iterator[None]:
 
 
 def _by_item(instances: Sequence[Any]) -> list[list[Any]]:
-    """Return the requests of each item: one, or one for each choice if likelihoods are scored."""
+    """Return the requests of each item: one request or, if likelihoods are scored, one for each choice."""
     items: dict[int, list[Any]] = {}
     for instance in instances:
         items.setdefault(instance.doc_id, []).append(instance)
@@ -112,16 +113,19 @@ def _by_item(instances: Sequence[Any]) -> list[list[Any]]:
 
 
 def _verify_together(task: EvalTask, instances: Sequence[Any]) -> None:
-    """Score one completion of each item in one call if the world can; its verifier remembers the scores."""
+    """Verify one completion of each item in one call, if the world can; its verifier remembers them."""
     scores = getattr(task.task.make_world(), "scores", None) if task.task else None
     if scores:
         docs = [instance.doc for instance in instances]
-        read = [problems.read(doc, instance.resps) for doc, instance in zip(docs, instances, strict=True)]
+        read = [
+            problems.text_to_verify(doc, instance.resps)
+            for doc, instance in zip(docs, instances, strict=True)
+        ]
         scores([problems.of(doc) for doc in docs], read)
 
 
 def _answer_reader(task: EvalTask) -> Callable[[str], str | None] | None:
-    """Return the function by which a world without tags reads an answer; None for other worlds."""
+    """Return the function with which a world without tags reads an answer; None for other worlds."""
     return getattr(task.task.make_world(), "stated", None) if task.task else None
 
 
@@ -142,7 +146,7 @@ def _row(task: EvalTask, item: int, instance: Any) -> Row:
 
 
 def _score(benchmark: Benchmark, instances: Sequence[Any], row: Row) -> None:
-    """Add the score of one item's responses: one, or one for each choice if likelihoods are scored."""
+    """Add the score of an item's responses: one or, if likelihoods are scored, one for each choice."""
     loaded, doc = benchmark.task, instances[0].doc
     filtered = [instance.filtered_resps[benchmark.filter] for instance in instances]
     try:
@@ -179,7 +183,7 @@ def _add(benchmark: Benchmark, instance: Any, row: Row) -> None:
 
 
 def vote(filtered: Any, is_answer: bool) -> str | None:
-    """Return the answer that a completion votes for: the boxed or tagged one, or else the filter's."""
+    """Return the answer that a completion votes for: the boxed or tagged one, otherwise the filter's."""
     if not isinstance(filtered, str):
         return None
     inside = last_box(filtered)

@@ -1,9 +1,9 @@
-"""Win rates by a language model: each reply against the data set's own reply, shown in both orders.
+"""Win rates by a language model: each reply is compared with the data set's own reply, in both orders.
 
 The judge is asked `question` with {prompt}, {first} and {second} filled in, and P(first) is the softmax of
-its answers 1 and 2 (encore/labels/model_judges.py). The mean over both orders cancels a liking for one
-position, which for judges of this size is large (Zheng et al. 2023, arXiv 2306.05685, §3.4); how often the
-two orders disagree is measured too, for such verdicts say little.
+its answers 1 and 2 (encore/labels/model_judges.py). The mean over both orders cancels a preference for one
+position, which for judges of this size is large (Zheng et al. 2023, arXiv 2306.05685, §3.4). How often the
+two orders disagree is measured too, because verdicts that depend on the order say little.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from encore.models.language_model import locate
 from encore.recipe.eval_tasks import EvalTask
 from encore.recipe.machine import Source
 
-Row = dict[str, Any]  # of evals.harness.sample
+Row = dict[str, Any]  # a row of evals.harness.sample
 
 
 def load(tasks: Iterable[EvalTask]) -> dict[str, Judge]:
@@ -32,10 +32,10 @@ def load(tasks: Iterable[EvalTask]) -> dict[str, Judge]:
 
 
 def score(task: EvalTask, rows: list[Row], judge: Judge) -> None:
-    """Add to each row, a value for each sample: "judge", P(the sample is better), and "order_flips".
+    """Add to each row two values for each sample: "judge", P(the sample is better), and "order_flips".
 
-    The latter is whether the two orders have different winners. Raises UserError if the data set has no reply
-    to compare with.
+    "order_flips" says whether the two orders have different winners. Raises UserError if the data set has no
+    reply to compare with.
     """
     assert task.judge is not None
     pairs = [
@@ -44,10 +44,11 @@ def score(task: EvalTask, rows: list[Row], judge: Judge) -> None:
     asked = [
         ask(task.judge.question, prompt, texts, *order)
         for prompt, *texts in pairs
-        for order in ((0, 1), (1, 0))  # the data set's reply first, then the sample
+        for order in ((0, 1), (1, 0))  # the data set's reply comes first, then the sample
     ]
     first, _ = judge.answers(asked)
-    wins = list(zip([1 - p for p in first[::2]], first[1::2], strict=True))  # of the sample, in each order
+    # probabilities that the sample wins, in each order
+    wins = list(zip([1 - p for p in first[::2]], first[1::2], strict=True))
     for row in rows:
         sample_wins, wins = wins[: len(row["completions"])], wins[len(row["completions"]) :]
         row["judge"] = [(ahead + other) / 2 for ahead, other in sample_wins]

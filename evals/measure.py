@@ -1,4 +1,4 @@
-"""Measure a checkpoint on its tasks. `evals.evaluate` imports this once the environment is set."""
+"""The measurement of a checkpoint on its tasks. `evals.evaluate` imports this once the environment is set."""
 
 import argparse
 import json
@@ -20,9 +20,9 @@ from evals.harness import Row
 
 
 def measure(evaluation: Evaluation, options: argparse.Namespace, progress: Progress) -> None:
-    """Write `options.samples` (a line of JSON an item), then `options.out`, each completely or not at all.
+    """Write `options.samples`, a line of JSON an item, then `options.out`; each wholly or not at all.
 
-    `options` are those of the command line. Raises UserError.
+    `options` are the options of the command line. Raises UserError.
     """
     torch.set_num_threads(options.threads)
     seed, tasks = evaluation.seed, [*evaluation.tasks.values()]
@@ -55,13 +55,13 @@ def measure(evaluation: Evaluation, options: argparse.Namespace, progress: Progr
         **({"health": checks} if checks else {}),
     }
     with saving("the evaluation", options.out.parent):
-        options.out.unlink(missing_ok=True)  # results must never lie beside samples of another evaluation
+        options.out.unlink(missing_ok=True)  # results must never stand beside samples of another evaluation
         files.write(options.samples, "".join(json.dumps(row) + "\n" for row in rows))
         files.write_json(options.out, result)
 
 
 def _checks(task: EvalTask, rows: Sequence[Row], progress: Progress) -> list[Check]:
-    """Return what to warn of. Raises UserError if a verifier has failed over every completion."""
+    """Return warnings. Raises UserError if a verifier has failed for every completion."""
     failures = [said for row in rows for said in row.get("unjudged", {}).values()]
     if not failures:
         return []
@@ -72,9 +72,9 @@ def _checks(task: EvalTask, rows: Sequence[Row], progress: Progress) -> list[Che
 
 
 def _headline(values: Mapping[str, Mapping[str, float]]) -> str:
-    """Return `accuracy 0.612 (0.580 to 0.645), gold …`: the main metrics of a task, each with its interval.
+    """Return the main metrics of a task with intervals, as `accuracy 0.612 (0.580 to 0.645), gold …`.
 
-    Metrics of no samples are left out.
+    Metrics without samples are left out.
     """
     return ", ".join(
         f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"

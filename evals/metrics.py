@@ -11,16 +11,16 @@ from evals.passk import Bools, Floats, interval, majority_at_k, pass_at_k, resam
 Row = dict[str, Any]
 # scores whose mean over all samples is a metric
 MEANS = ("perplexity", "trace", *(name for name in OF_WORLD if name not in AMONG))
-DIGITS = 9  # decimals that count when scores are compared: rounding errors decide nothing
+DIGITS = 9  # decimals that count when scores are compared, so that rounding errors decide nothing
 
 
 def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
-    """Return the summary of a task's rows, whose lengths are in generated tokens with the end of sequence.
+    """Return the summary of a task's rows, in which lengths are tokens including the end of sequence.
 
     It is {"items", "samples", "metrics": {name: {"value", "low", "high"}}, "variance": {"items",
     "sampling"}}. The variance and the metrics of right answers are there only if something verifies the task,
     and metrics of samples only if some are drawn: a task that scores likelihoods has accuracy and score
-    alone. A metric of nothing (the length of right answers if none is right) is None.
+    alone. A metric over nothing, such as the length of right answers if none is right, is None.
     """
     resampled = resamples(len(rows))
     metrics = {}
@@ -32,13 +32,13 @@ def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
 
 
 def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Floats]]:
-    """Return metric -> (numerator, denominator), each (items,): the metric is the ratio of their sums."""
+    """Return metric -> (numerator, denominator), each (items,); the metric is the ratio of their sums."""
     ones = np.ones(len(rows))
     tokens = np.array([row["tokens"] for row in rows], dtype=float)  # (items, samples)
     metrics = right(rows, k, tokens) if _verified(rows) else {}
     if "scores" in rows[0]:
         metrics["score"] = _score(rows)
-    if not tokens.size:  # likelihoods were scored, and nothing was drawn
+    if not tokens.size:  # likelihoods were scored, and no samples drawn
         return metrics
     formatted = np.array([row["formatted"] for row in rows], dtype=float)
     truncated = np.array([row["truncated"] for row in rows], dtype=float)
@@ -56,7 +56,7 @@ def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Float
 
 
 def _of_tool(rows: list[Row]) -> dict[str, tuple[Floats, Floats]]:
-    """Return the calls of a sample, the share of samples that call, and the share of malformed calls."""
+    """Return the calls per sample, the share of samples that call, and the share of malformed calls."""
     calls, malformed = (np.array([row[name] for row in rows], dtype=float) for name in ("calls", "malformed"))
     ones = np.ones(len(rows))
     return {
@@ -108,7 +108,7 @@ def _by_answer(name: str, values: Floats, correct: Bools) -> dict[str, tuple[Flo
 
 
 def _score(rows: list[Row]) -> tuple[Floats, Floats]:
-    """Return the mean of lm-eval's own metric, over all parts of all samples of all items."""
+    """Return the mean of lm-eval's metric, over all parts of all samples of all items."""
     parts = [[part for sample in row["scores"] for part in sample] for row in rows]
     return np.array([sum(each) for each in parts]), np.array([float(len(each)) for each in parts])
 
@@ -119,16 +119,16 @@ def _correct(rows: list[Row]) -> Bools:
 
 
 def _difficulties(rows: list[Row]) -> dict[int, Floats]:
-    """Return difficulty -> (items,), 1 if an item has it, else 0."""
+    """Return difficulty -> (items,): 1 if an item has this difficulty, else 0."""
     of = np.array([-1 if row["difficulty"] is None else row["difficulty"] for row in rows])
     return {value: (of == value).astype(float) for value in sorted(set(of.tolist()) - {-1})}
 
 
 def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
-    """Return metric -> (items,) from the scores of evals/scores.py: their means, win_rate, kl, best-of-n.
+    """Return metric -> (items,) from the scores of evals/scores.py: means, win_rate, kl and best-of-n.
 
     A sample wins if its gold is above the gold of the world's own reply, or if a judge prefers it to the data
-    set's; a tie counts half.
+    set's reply; a tie counts half.
     """
     scored = {
         name: np.round(np.array([row[name] for row in rows], dtype=float), DIGITS)  # (items, samples)

@@ -17,8 +17,8 @@ from scipy.stats import binom
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Answers = Sequence[Sequence[str | None]]
-MANY = 512  # samples an item, beyond which a Fourier transform is the quicker way
-NEGLIGIBLE = 1e-18  # chance; of a sum that is at most 1
+MANY = 512  # samples for each item, above which a Fourier transform is faster
+NEGLIGIBLE = 1e-18  # probability that is neglected in a sum of at most 1
 
 
 def pass_at_k(correct: Bools, k: int) -> Floats:
@@ -63,14 +63,17 @@ def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
     law = _by_products if n <= MANY else _by_transform
     total = 0.0
     for index, rights in enumerate(votes.values()):
-        chances = np.mean(rights) * _draws(len(rights), n, p)  # (n + 1,) of j draws of this answer, if right
+        # (n + 1,) probabilities of j draws of this answer, times its correctness
+        chances = np.mean(rights) * _draws(len(rights), n, p)
         for j in range(1, min(len(rights), k) + 1):
             if chances[j] <= (NEGLIGIBLE if n > MANY else 0.0):
                 continue
             rivals = [size for other, size in enumerate(sizes) if other != index and size >= j]
-            ties = len(rivals) if n > MANY else len(sizes)  # at most; few answers of many are given often
-            u, du = _quadrature(ties // 2 + 1)  # exact up to degree ties + 1
-            free = n - len(rights) - sum(rivals)  # samples whose answer cannot reach j, or that have none
+            # largest number of ties; few answers of many are given often
+            ties = len(rivals) if n > MANY else len(sizes)
+            u, du = _quadrature(ties // 2 + 1)  # the quadrature is exact up to degree ties + 1
+            # samples without an answer, or with an answer that cannot reach j
+            free = n - len(rights) - sum(rivals)
             total += float(chances[j] * (du @ law(free, rivals, j, k - j, n, p, u)))
     return float(total / _draws(n, n, p)[k])
 
@@ -78,7 +81,7 @@ def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
 def _by_products(
     free: int, rivals: Sequence[int], j: int, others: int, n: int, p: float, u: Floats
 ) -> Floats:
-    """Return the probability (nodes,) of `others` draws beside an answer's j, no rival above j.
+    """Return the probability (nodes,) of `others` draws besides an answer's j, with no rival above j.
 
     The variable u marks ties.
     """
@@ -91,7 +94,7 @@ def _by_products(
 def _by_transform(
     free: int, rivals: Sequence[int], j: int, others: int, n: int, p: float, u: Floats
 ) -> Floats:
-    """Return the same as `_by_products`, by Fourier transform: for thousands of samples, to about 1e-12."""
+    """Return the result of `_by_products`, to about 1e-12, by Fourier transform: for many samples."""
     width = next_fast_len(n + 1, real=True)  # no product has more than n draws
     law = np.tile(rfft(_draws(free, n, p), width), (len(u), 1))
     for size, count in Counter(rivals).items():
@@ -103,7 +106,7 @@ def _by_transform(
 
 @cache
 def _quadrature(nodes: int) -> tuple[Floats, Floats]:
-    """Return Gauss-Legendre's points and weights on [0, 1], each (nodes,); numpy's call is slow."""
+    """Return Gauss-Legendre's points and weights on [0, 1], each (nodes,); cached, as numpy is slow."""
     places, weights = np.polynomial.legendre.leggauss(nodes)
     return (places + 1) / 2, weights / 2
 
@@ -112,13 +115,13 @@ def _quadrature(nodes: int) -> tuple[Floats, Floats]:
 def _draws(size: int, n: int, p: float) -> Floats:
     """Return the probability (n + 1,) of 0, 1, … n draws out of `size` samples.
 
-    Few sizes occur, and scipy's call is slow.
+    The result is cached: few sizes occur, and scipy's call is slow.
     """
     return binom.pmf(np.arange(n + 1), size, p)
 
 
 def _times(law: Floats, rival: Floats, u: Floats) -> Floats:
-    """Return `law` (nodes, draws) times a rival's polynomial (j + 1,), whose last term u marks as a tie."""
+    """Return `law` (nodes, draws) times a rival's polynomial (j + 1,); u marks its last term, a tie."""
     product, width = np.zeros_like(law), law.shape[1]
     for drawn, chance in enumerate(rival[:width]):
         tie = u[:, None] if drawn == len(rival) - 1 else 1.0

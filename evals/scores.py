@@ -2,7 +2,7 @@
 
 | score      | of a completion y to a prompt x                                      | needs                  |
 |------------|----------------------------------------------------------------------|------------------------|
-| gold       | the world's gold score; a win if above that of the world's own reply | the task's world       |
+| gold       | the world's gold score; a win if above the world's own reply         | the task's world       |
 | judge      | how likely a language model prefers y to the data set's reply        | the task's judge       |
 | proxy      | the reward model's score, as the mean over its members               | evals.models.proxy     |
 | proxy_product | log of the steps' chances, multiplied: evals/step_scores.py       | evals.models.proxy     |
@@ -15,7 +15,7 @@
 `unrepaired` is a reward of `chain`, `other_rule` of `faces`, `refused` of `refusals`, `visible` and
 `special_cased` of `functions`, and the habits (encore/worlds/habits.py) of `countdown`.
 
-Log-probabilities, in nats at temperature 1, are those of the tokens that were drawn, the end of sequence
+Log-probabilities, in nats at temperature 1, are taken at the tokens that were drawn, the end of sequence
 included.
 """
 
@@ -41,7 +41,7 @@ from encore.sampling.completion import Completion
 from encore.worlds import Problem
 from evals import judged, step_scores
 
-Row = dict[str, Any]  # of evals.harness.sample
+Row = dict[str, Any]  # a row of evals.harness.sample
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Judges:
     """The models that score completions; None if no task needs the model."""
 
     policy: Any = None  # the model that drew the completions
-    reference: Any = None  # `policy` itself if both have the same weights
+    reference: Any = None  # the reference model; `policy` itself if both have the same weights
     proxy: reward_model.RewardModel | None = None
     asked: Mapping[str, Judge] = field(default_factory=dict)  # task -> the judge that compares two replies
 
@@ -61,11 +61,11 @@ def load(
     lm: Any,
     dtype: str,
 ) -> tuple[Judges, dict[str, str]]:
-    """Return the models that the scores of `tasks` need, and role -> digest of each but the policy.
+    """Return the models that the scores of `tasks` need, and role -> digest of each model but the policy.
 
     A judge's digest has the key `judge/TASK`. `inputs`: role -> metrics.json of a stage; `source` and `lm`
     are the evaluated model and its sampler, and `dtype` is the precision of this model and the reference.
-    Raises UserError for a role without an input, and for a model whose tokenizer is not the policy's.
+    Raises UserError for a role without an input, and for a model with another tokenizer than the policy's.
     """
     tasks = list(tasks)
     needed = set()
@@ -86,7 +86,7 @@ def load(
         digests["reference"] = reference.digest
         names = f"the reference {reference.place}", f"the policy {source.place}"
         language_model.same_tokenizer(language_model.load_tokenizer(reference), lm.tokenizer, names)
-        # vLLM gives no log-probabilities of given tokens, so what it has loaded is loaded once more
+        # vLLM gives no log-probabilities of given tokens, so its model is loaded once more
         sampled_by = lm.model if isinstance(lm.model, PreTrainedModel) else None
         same = reference.digest == source.digest
         known = sampled_by if same else None
@@ -98,10 +98,10 @@ def load(
 
 
 def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
-    """Add to each row the scores that `task.score` names, one for each sample; kl's is called "logratio".
+    """Add to each row the scores that `task.score` names, one for each sample; kl's is "logratio".
 
-    With gold comes "reference_gold", the score of the world's own reply. Raises UserError if a score of a
-    model is not finite.
+    With gold comes "reference_gold", the score of the world's own reply. Raises UserError if a model's score
+    is not finite.
     """
     world: Any = task.task.make_world() if task.task else None
     if "gold" in task.score:
@@ -128,7 +128,7 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
 
 
 def _add_gold(rows: list[Row], world: Any) -> None:
-    """Add the gold scores of a world, of each completion and of the world's own reply."""
+    """Add the world's gold scores of each completion and of the world's own reply."""
     _add_each(rows, "gold", world.rewards["gold"])
     for row in rows:
         problem = samples.problem(row)
@@ -136,14 +136,14 @@ def _add_gold(rows: list[Row], world: Any) -> None:
 
 
 def _add_each(rows: list[Row], name: str, value: Callable[[Problem, str], float]) -> None:
-    """Add `value` of each completion, joined to the prefill at the end of its prompt."""
+    """Add `value` of each completion, with the prefill of its prompt put before it."""
     for row in rows:
         wholes = [row.get("prefill", "") + completion.said for completion in row["completions"]]
         row[name] = [value(samples.problem(row), whole) for whole in wholes]
 
 
 def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> list[float]:
-    """Return log pi(y|x) - log pi_ref(y|x) of each completion; equal ones are computed once."""
+    """Return log pi(y|x) - log pi_ref(y|x) of each completion; equal completions are computed once."""
     if reference is policy:
         return [0.0] * len(completions)
     places, contexts, drawn = _distinct(completions)
@@ -152,7 +152,7 @@ def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> li
 
 
 def _perplexities(reference: Any, completions: list[Completion]) -> list[float]:
-    """Return exp(-log pi_ref(y|x) / |y|) of each completion, with its end of sequence; 1 of an empty one.
+    """Return exp(-log pi_ref(y|x) / |y|) of each completion, end of sequence included; 1 for an empty one.
 
     It is the measure of arXiv 2504.13837 §4.2 for how well a base model knows the answers of a trained one.
     """
@@ -163,7 +163,7 @@ def _perplexities(reference: Any, completions: list[Completion]) -> list[float]:
 
 
 def _distinct(completions: list[Completion]) -> tuple[list[int], list[list[int]], list[list[int]]]:
-    """Return the number of each completion among the distinct ones, and their contexts and tokens."""
+    """Return the index of each completion among the distinct ones, and the distinct contexts and tokens."""
     places, alone = distinct((tuple(c.context), tuple(c.ids)) for c in completions)
     return places, [[*context] for context, _ in alone], [[*ids] for _, ids in alone]
 

@@ -1,9 +1,9 @@
-"""Scores of a whole solution from its steps: a process reward model's score, and the trace.
+"""Scores of a whole solution from its steps: by a process reward model, and by the trace.
 
-A process reward model gives each step the probability to be right. For the whole solution they are
-multiplied, the probability that every step is right, or their minimum is taken (Lightman et al. 2023, arXiv
-2305.20050); the answer is the last step. The probability of the last step alone is score `proxy`. A trace is
-right if no step is wrong; Uesato et al. (2022, arXiv 2211.14275) count the right answers whose trace is not.
+A process reward model gives each step the probability of being right. For the whole solution these are
+multiplied, which gives the probability that every step is right, or their minimum is taken (Lightman et al.
+2023, arXiv 2305.20050). The answer is the last step; its probability alone is score `proxy`. A trace is right
+if no step is wrong; Uesato et al. (2022, arXiv 2211.14275) count right answers with a wrong trace.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +19,9 @@ MADE: Mapping[str, Callable[[Sequence[float]], float]] = {"proxy_product": sum, 
 
 
 def log_chances(model: RewardModel, rows: Sequence[Mapping[str, Any]], world: World | None) -> list:
-    """Return for each completion log sigmoid(r) at the end of each of its steps, and at its own end.
+    """Return for each completion log sigmoid(r) at the end of each step, and at the end of the completion.
 
-    `world` is None for a data set, whose steps are lines.
+    `world` is None for a data set, in which steps are lines.
     """
     place = placer(world, model.tokenizer, special=True)
     sequences: list[list[int]] = []
@@ -42,5 +42,5 @@ def right_trace(world: World, problem: Problem, whole: str) -> float:
 
 
 def scores(chances: Sequence[Sequence[float]], name: str) -> list[float]:
-    """Return the score `name` of each completion: the log of its steps' product or minimum."""
+    """Return the score `name` of each completion: the log of the product or of the minimum over its steps."""
     return [float(MADE[name](steps)) for steps in chances]

@@ -1,10 +1,10 @@
-"""A base model measured by each of its candidate templates, and by the best of them in every table.
+"""A base model measured with each of its candidate templates; tables show it with the best of them.
 
-A base model never learnt a template: with another one it may do far better, and what RL seems to bring may be
-the template alone (arXiv 2503.20783, §2). So a task may list candidates (`templates`), and the base is asked
-all its problems by each. The numbers and samples of the task are those of the most accurate candidate; the
-others appear beside it as `task@template`. The choice is made on the problems that it is measured on, so it
-favours the base, and gains over it are the smaller for it.
+A base model never learnt a template: with another one it may do far better, and the template alone may
+explain what RL seems to bring (arXiv 2503.20783, §2). So a task may list candidates (`templates`), and the
+base is asked all its problems with each. The numbers and samples of the task come from the most accurate
+candidate; the others appear beside it as `task@template`. The choice is made on the problems that it is
+measured on, so it favours the base, and gains over the base look smaller.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,12 +15,12 @@ from encore.recipe.metric_names import by_template
 from encore.recipe.sensitivity import OWN
 from evals import metrics
 
-Row = dict[str, Any]  # of evals.harness.sample
-Measured = dict[str, Any]  # of evals.metrics.summary
+Row = dict[str, Any]  # a row of evals.harness.sample
+Measured = dict[str, Any]  # the content of evals.metrics.summary
 
 
 def candidates(task: EvalTask) -> dict[str, EvalTask]:
-    """Return template's name -> the task put by it: its own form first, and alone if it has no candidates."""
+    """Return template's name -> the task with this template; the task's own form comes first."""
     if not task.templates:
         return {OWN: task}
     others = {
@@ -31,15 +31,15 @@ def candidates(task: EvalTask) -> dict[str, EvalTask]:
 
 
 def best(measured: Mapping[str, Measured]) -> str:
-    """Return the name of the most accurate; of equals the first."""
+    """Return the name of the most accurate template; of equals, the first."""
     return max(measured, key=lambda name: measured[name]["metrics"]["accuracy"]["value"])
 
 
 def measure(task: EvalTask, draw: Callable[[EvalTask], list[Row]]) -> tuple[Measured, list[Row]]:
-    """Return the metrics and the rows of a task; `draw` asks a model one candidate's problems.
+    """Return the metrics and the rows of a task; `draw` asks a model the problems with one template.
 
-    With candidates the metrics are the best candidate's, with "template", its name, and "templates": name ->
-    metrics of each. Its rows have the name of the task, those of the others `task@template`.
+    If there are candidates, the metrics are the best candidate's, with "template", its name, and "templates":
+    name -> metrics of each. Its rows have the name of the task, the rows of the others `task@template`.
     """
     drawn = {name: draw(candidate) for name, candidate in candidates(task).items()}
     measured = {name: metrics.summary(rows, task.k) for name, rows in drawn.items()}

@@ -1,4 +1,4 @@
-"""Snakemake's console for long runs: a line when a job starts and when it ends, between them the jobs' own.
+"""Snakemake's console for long runs: a line when a job starts or ends, and the jobs' own lines.
 
 Snakemake finds this package by its name; profiles/default asks for it.
 """
@@ -16,9 +16,10 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from snakemake_logger_plugin_encore.left import said, seconds_left
 
-PLANNED = Path(".snakemake/encore.planned.json")  # job's message -> seconds; written while the first ones run
-TAIL = 25  # lines of a failed job's log
-ENDING = {  # Snakemake's message when it is asked to end -> in our words
+# job's message -> planned seconds; the file is written while the first jobs run
+PLANNED = Path(".snakemake/encore.planned.json")
+TAIL = 25  # lines of a failed job's log that are shown
+ENDING = {  # Snakemake's message when it is asked to end -> the same in our words
     "Will exit after finishing currently running jobs": "told to end: no other job starts; those that run "
     "are waited for (Ctrl-C ends them now, and what they have saved is kept)",
     "Terminating processes on user request": "interrupted: the jobs that run are ended",
@@ -26,10 +27,10 @@ ENDING = {  # Snakemake's message when it is asked to end -> in our words
 
 
 def with_cores(arguments: list[str]) -> list[str]:
-    """Return the command line with `--cores` made `--cores all` if no number follows.
+    """Return the command line, in which `--cores` becomes `--cores all` if no number follows it.
 
     Snakemake's help says "if N is omitted ... the number of available CPU cores", yet since version 8 its
-    parser wants the N, and reads the target in `--cores r1_zero` as one.
+    parser needs the N, and reads the target in `--cores r1_zero` as one.
     """
     done = list(arguments)
     for i in reversed([i for i, word in enumerate(done) if word in ("--cores", "-c")]):
@@ -51,7 +52,7 @@ def with_targets_first(arguments: list[str]) -> list[str]:
 
 
 def is_snakemake(program: str) -> bool:
-    """Return whether `sys.argv[0]` is `snakemake`, or that of `python -m snakemake`."""
+    """Return whether a program is `snakemake`, or `python -m snakemake`, by its `sys.argv[0]`."""
     path = Path(program)
     return path.name == "snakemake" or path.parts[-2:] == ("snakemake", "__main__.py")
 
@@ -67,7 +68,7 @@ def clock(seconds: float) -> str:
 
 
 def shortened(reason: str, most: int = 3) -> str:
-    """Return Snakemake's reason for a job, with the first files of each of its lists: a grid has hundreds."""
+    """Return Snakemake's reason for a job with only the first files of each list: a grid has hundreds."""
     lists = []
     for part in reason.split("; "):
         kind, _, names = part.partition(": ")
@@ -78,22 +79,22 @@ def shortened(reason: str, most: int = 3) -> str:
 
 
 class LogHandler(LogHandlerBase):
-    """A handler that shows jobs by their messages and times, and for a failed one the end of its log.
+    """A handler that shows a job's message and times and, if the job failed, the end of its log.
 
     Warnings are shown unchanged.
     """
 
     def __post_init__(self) -> None:
-        self.jobs: dict[int, tuple[str, float]] = {}  # id -> message, start
-        self.done: dict[str, float] = {}  # message -> seconds
-        self.failed: dict[str, list[str]] = {}  # message -> logs
+        self.jobs: dict[int, tuple[str, float]] = {}  # id -> message and start of a job
+        self.done: dict[str, float] = {}  # message -> seconds that the job took
+        self.failed: dict[str, list[str]] = {}  # message -> logs of the failed job
         self.ending: set[str] = set()  # keys of ENDING that were logged
         self.began = time.time()
         self.stream = sys.stdout if self.common_settings.stdout else sys.stderr
         self.dry = self.common_settings.dryrun
 
     def emit(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(BrokenPipeError):  # `snakemake -n | head`
+        with contextlib.suppress(BrokenPipeError):  # raised for example in `snakemake -n | head`
             for line in self.lines(record):
                 print(line, file=self.stream, flush=True)
 
@@ -127,7 +128,7 @@ class LogHandler(LogHandlerBase):
         if record.getMessage().startswith("Nothing to be done"):
             return [record.getMessage()]
         ending = {said for said in ENDING if record.getMessage().startswith(said)} - self.ending
-        self.ending |= ending  # it is logged again as each job ends
+        self.ending |= ending  # Snakemake logs it again as each job ends
         return [ENDING[said] for said in ending]
 
     def _left(self) -> str:
@@ -171,7 +172,7 @@ def tail(log: Path) -> list[str]:
 
 
 def _without_rule_errors(message: str) -> list[str]:
-    """Return a failed command once: Snakemake repeats it as an exception, with all of its configuration."""
+    """Return the message of a failed command once: Snakemake repeats it with all its configuration."""
     if message.startswith(("RuleException", "CalledProcessError", "WorkflowError:\nAt least one job")):
         return []
     return message.splitlines()

@@ -1,4 +1,4 @@
-"""The time that a run will yet take, from the plan of its jobs and the times of those that are done."""
+"""The time that a run will still take, from the plan of its jobs and the times of finished jobs."""
 
 from collections.abc import Mapping
 
@@ -8,9 +8,9 @@ def seconds_left(
 ) -> float | None:
     """Return seconds on the clock until all planned jobs are done; None if nothing says how long they take.
 
-    All values are seconds: `planned` of each job by its name, `done` and `running` how long these took or
-    have been running, `elapsed` since the run began. Jobs are expected to keep the ratio to their plan, and
-    the number at a time, of those so far.
+    All values are seconds: `planned` of each job by its name, `done` and `running` how long these jobs took
+    or have been running, `elapsed` since the run began. Further jobs are expected to keep the present ratio
+    to their plan, and the present number at a time.
     """
     known = {name: took for name, took in done.items() if name in planned}
     rest = {name: seconds for name, seconds in planned.items() if name not in done}
@@ -23,7 +23,7 @@ def seconds_left(
 
 
 def said(seconds: float) -> str:
-    """Return seconds as `about 20 minutes left`."""
+    """Return seconds in words: `about 20 minutes left`."""
     if seconds < 90:
         return "about a minute left"
     hours = seconds / 3600

@@ -1,10 +1,11 @@
-"""What all tests share: a tiny checkpoint, and a task to evaluate it on.
+"""What all tests share: a tiny checkpoint, a task to evaluate it on, and a browser.
 
 Hypothesis has no clock: a busy machine is no reason to fail. One thread: tests have tiny models.
 """
 
 import gc
 import os
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,6 +30,9 @@ def pytest_collection_modifyitems(config, items):
 
     Files with slow tests come first, so that at the end no process is left with a long one alone.
     """
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
     slow = [item for item in items if item.get_closest_marker("slow")]
     if not config.getoption("--slow"):
         config.hook.pytest_deselected(items=slow)
@@ -80,3 +84,20 @@ def heldout():
         "max_gen_toks": 40,
         "k": [1, 4, 8],
     }
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Headless Chromium: the system's, else playwright's own. A skip, but a failure where CI is set."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with playwright.sync_playwright() as engine:
+        try:
+            chromium = engine.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        except playwright.Error as error:
+            reason = f"no Chromium to show pages in: {str(error).splitlines()[0]}"
+            if os.environ.get("CI"):
+                pytest.fail(reason)
+            pytest.skip(reason)
+        yield chromium
+        chromium.close()

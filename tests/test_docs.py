@@ -1,8 +1,10 @@
-"""The manual keeps its word: it builds, and each of its commands runs; those of Snakemake as dry runs."""
+"""The manual keeps its word: each command of a page runs in its order; those of Snakemake as dry runs.
+
+Before a command runs, what the page shows above it is done: modules are written, recipes are edited.
+"""
 
 import csv
 import gzip
-import importlib.util
 import json
 import os
 import re
@@ -25,13 +27,26 @@ ROOT = Path(__file__).parents[1]
 PLANNED = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/commands.md"))
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINKED = ("Snakefile", "profiles", "analysis", "encore", "evals", "recipes", "snakemake_logger_plugin_encore")
+SHOWN = re.compile(r" *# (?:under (?P<key>\w+): of )?(?P<recipe>\S+\.yaml)")  # begins a part of a recipe
+LINKED = ("Snakefile", "profiles", "analysis", "encore", "evals", "snakemake_logger_plugin_encore")
 
 
 def commands(page: Path) -> list[str]:
     """The commands of a page, a line each."""
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     return [line for kind, text in blocks if kind == "sh" for line in text.splitlines() if line]
+
+
+def edit(recipe: Path, part: str, key: str | None) -> None:
+    """Add a part of a recipe to the end of a section, or else put its sections in place of the recipe's."""
+    sections = re.split(r"^(?=\w+:)", recipe.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    if key:
+        (at,) = (n for n, section in enumerate(sections) if section.startswith(f"{key}:"))
+        sections[at] = f"{sections[at].rstrip()}\n{part}\n"
+    else:
+        shown = tuple(re.findall(r"^\w+:", part, re.MULTILINE))
+        sections = [*(section for section in sections if not section.startswith(shown)), part]
+    recipe.write_text("".join(sections), encoding="utf-8")
 
 
 def files(page: Path) -> dict[str, str]:
@@ -82,6 +97,7 @@ def folder(tmp_path_factory, checkpoint):
     folder = tmp_path_factory.mktemp("docs")
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "recipes", folder / "recipes")  # pages edit them
     made = json.loads(checkpoint.read_text())
     stage = folder / "results/r1_zero/cpu/base-recipe/seed1/grpo"
     stage.mkdir(parents=True)
@@ -96,11 +112,14 @@ def folder(tmp_path_factory, checkpoint):
 def test_every_command_runs(page, folder):
     for name, text in files(page).items():
         (folder / name).write_text(text, encoding="utf-8")
-    for command in commands(page):
-        if f"`{command}`" in PLANNED:
-            continue  # test_readme plans it
-        done = run(command, folder)
-        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if kind == "yaml" and (shown := SHOWN.match(text)):
+            edit(folder / shown["recipe"], text, shown["key"])
+        for command in filter(None, text.splitlines() if kind == "sh" else ()):
+            if f"`{command}`" in PLANNED:
+                continue  # test_readme plans it
+            done = run(command, folder)
+            assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
 def test_modules_that_are_shown_do_what_is_said_of_them(tmp_path, monkeypatch):
@@ -133,9 +152,13 @@ def test_modules_that_are_shown_do_what_is_said_of_them(tmp_path, monkeypatch):
 def test_commands_are_marked_as_such():
     """No command hides in a block that is not run: what is no `sh` begins with none."""
     for page in PAGES:
-        for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
-            words = {line.split()[0] for line in text.splitlines() if line.strip()}
-            assert kind == "sh" or not words & {"snakemake", "encore", "pip"}, page
+        text = page.read_text(encoding="utf-8")
+        others = [body for kind, body in BLOCK.findall(text) if kind != "sh"]
+        indented = re.findall(r"(?<=\n\n) {4}[^\n]*", BLOCK.sub("", text))
+        words = {
+            line.split()[0] for body in (*others, *indented) for line in body.splitlines() if line.strip()
+        }
+        assert not words & {"snakemake", "encore", "pip"}, page
 
 
 def test_every_verdict_is_explained():
@@ -175,15 +198,3 @@ def test_the_numbers_of_the_self_rewarding_collapse_are_those_of_its_record():
     assert f"brings {gains:.2f} of gold reward" in " ".join(text.split())
     assert mean("round_3", "heldout/gold") < mean("sft", "heldout/gold")
     assert f"it is {mean('round_3', 'heldout/kl'):.0f} nats away" in text
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="mkdocs is of the extra docs")
-def test_the_manual_builds(tmp_path):
-    for name in ("docs", "mkdocs.yml"):
-        place = tmp_path / name
-        shutil.copytree(ROOT / name, place) if (ROOT / name).is_dir() else shutil.copy(ROOT / name, place)
-    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "build/docs/own.html").exists()

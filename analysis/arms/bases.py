@@ -1,4 +1,4 @@
-"""Base models: whether all seeds of a run start from the same one, and what other base models gave."""
+"""Base models: whether all seeds of a run start from the same one, and the results with other base models."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,19 +10,23 @@ from analysis.numbers.means import number
 from analysis.numbers.recorded import title
 from analysis.numbers.run import Run
 
-# a file beside the records: record, claim, base (the seed that pretrained it), seed, difference
+# a file beside the records, with the columns record, claim, base (the seed that pretrained it), seed,
+# difference
 OTHERS = "other_bases.csv"
 
 
 def one_base(run: Run) -> str:
-    """Return the sentence that all seeds share one base model; "" if they do not."""
+    """Return the sentence that all seeds share one base model; "" if they do not share one."""
     if not shares_base(run):
         return ""
     return "All seeds share one base model, so the intervals say nothing of other base models."
 
 
 def one_base_each(runs: Iterable[Run]) -> str:
-    """Return the same sentence for several runs; if they differ, it names the rarer of the two kinds."""
+    """Return the sentence for several runs; if runs differ, it names the rarer kind.
+
+    The two kinds are runs with one base model, and runs with a base model for each seed.
+    """
     shared: list[str] = []
     varied: list[str] = []
     for run in runs:
@@ -36,9 +40,9 @@ def one_base_each(runs: Iterable[Run]) -> str:
 
 
 def others(folder: Path, records: Iterable[str]) -> str:
-    """Return the outcome of these records' claims on base models other than theirs, in sentences.
+    """Return the results of these records' claims with other base models, in sentences.
 
-    The text is empty if none was tried on another base model.
+    The text is empty if no claim was tried with another base model.
     """
     if not (folder / OTHERS).exists():
         return ""

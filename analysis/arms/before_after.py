@@ -1,4 +1,4 @@
-"""Figures of the evaluations, one panel an arm: before training (grey) and after, against k or difficulty."""
+"""Figures of evaluations in a panel for each arm: before training (grey) and after, by k or difficulty."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from analysis.numbers.run import Run
 from analysis.page.style import banded, panels, powers_of_two
 
 BEFORE = "#6b6b6b"
-ANY = "#333333"  # in the legend, instead of the arms' own colours
+ANY = "#333333"  # colour of the legend, instead of the arms' own colours
 Curve = dict[float, Mean]  # x -> mean and interval
 
 
@@ -43,7 +43,7 @@ def by_difficulty(
 
 
 def curves(run: Run, table: pd.DataFrame, prefix: str) -> dict[tuple[str, str], Curve]:
-    """Return (arm, checkpoint) -> the metrics `<prefix><x>` by rising x, without unmeasured ones."""
+    """Return (arm, checkpoint) -> the metrics `<prefix><x>` by rising x; unmeasured ones are left out."""
     rows = table[table.metric.str.startswith(prefix) & table.node.isin(run.ends) & table.step.isna()]
     by_place: dict[tuple[str, str], Curve] = {}
     for (arm, node, metric), group in rows.groupby(["arm", "node", "metric"], sort=False):
@@ -56,7 +56,7 @@ def curves(run: Run, table: pd.DataFrame, prefix: str) -> dict[tuple[str, str], 
 def crossing_of(by_place: Mapping[tuple[str, str], Curve], arm: str, ends: Sequence[str]) -> float | None:
     """Return where the mean curves of an arm cross; None unless each is surely above the other at some k.
 
-    Surely means that the intervals do not overlap there.
+    A curve is surely above another if their intervals do not overlap.
     """
     sides = [by_place.get((arm, end), {}) for end in ends]
     if len(sides) < 2:
@@ -94,5 +94,5 @@ def _draw(
 
 
 def _arms(run: Run, by_place: Mapping[tuple[str, str], Curve]) -> list[str]:
-    """Return the arms with a panel, whose last checkpoint was measured, in the run's order."""
+    """Return the arms with a measured last checkpoint, which have a panel, in the run's order."""
     return [arm for arm in run.arms if any((arm, end) in by_place for end in run.ends[-1:])]

@@ -1,4 +1,4 @@
-"""The figure of arms.selectors: accuracy against n, with a panel for each task and policy."""
+"""The figure of arms.selectors: accuracy against n, in a panel for each task and policy."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from analysis.arms.selectors import ORACLE, ORDER
 from analysis.page.style import powers_of_two, stacked
 
-INK = "#333333"  # colour of what belongs to no arm
+INK = "#333333"  # colour of curves that belong to no arm
 DASHED, DOTTED, LONG = (0, (4, 1.5)), (0, (1, 1.2)), (0, (7, 2))
 LOOKS: Mapping[str, Mapping[str, Any]] = {
     "PRM, product": {"ls": "-", "marker": "o"},
@@ -24,7 +24,7 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
 
 
 def draw(frame: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
-    """Draw the rows of selectors.selectors(); a reward model has the colour of its arm."""
+    """Draw the rows of selectors.selectors(); the curve of a reward model has the colour of its arm."""
     if not len(frame):
         return None
     panels = list(frame.groupby(["task", "policy"], sort=False))
@@ -52,7 +52,7 @@ def draw(frame: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
 
 
 def _line(x: Any, y: Any, selector: str, colour: str) -> Line2D:
-    """Return a line in `colour`, unless the selector has its own."""
+    """Return a line in `colour`, or in the selector's own colour if it has one."""
     return Line2D(x, y, **{"lw": 1.5, "ms": 3.8, "color": colour, **LOOKS[selector]}, label=selector)
 
 

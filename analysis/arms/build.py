@@ -1,4 +1,4 @@
-"""The numbers of the section on results: how well every checkpoint does."""
+"""The numbers of section "results": how well every checkpoint does."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from analysis.numbers.run import Run
 
 @dataclass(frozen=True)
 class Arms:
-    """The final numbers of every checkpoint of every arm; no rows if the run has no data."""
+    """The final numbers of every checkpoint of every arm; the tables are empty if the run has no data."""
 
     levels: pd.DataFrame
     best_of_n: pd.DataFrame

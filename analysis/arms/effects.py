@@ -1,4 +1,4 @@
-"""The effect of each arm: against the base recipe, as a step of a ladder, or as a loss of the full recipe."""
+"""The effect of each arm: compared with the base arm, as a step of a ladder, or as a part left out."""
 
 import math
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ ARROW = "\N{RIGHTWARDS ARROW}"
 def against_base(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """Return every other arm's final `measure` minus the first's, paired by seed; the best arm first."""
+    """Return every other arm's final `measure` minus the first arm's, paired by seed; the best arm first."""
     metric = f"{task}/{measure}"
     differences = [_difference(run, table, metric, arm, run.arms[0], palette) for arm in run.arms[1:]]
     return sorted(filter(None, differences), key=lambda row: -row.mean)
@@ -28,7 +28,7 @@ def against_base(
 def before_after(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """Every arm's `measure` after training, with what it was before; no rows if there is one checkpoint."""
+    """Return every arm's `measure` after and before training; no rows if there is only one checkpoint."""
     metric, rows = f"{task}/{measure}", []
     for arm in run.arms if len(run.ends) > 1 else ():
         before, after = (measured(table, f"{arm}/{checkpoint}", metric) for checkpoint in run.ends)
@@ -45,7 +45,7 @@ def ladder(
 ) -> list[interval_rows.Row]:
     """Return the final `measure` of the arms of the recipe's `ladder`.
 
-    The text is the step from the arm before.
+    The text of a row is the difference from the arm before it.
     """
     metric = f"{task}/{measure}"
     rungs: list[interval_rows.Row] = []
@@ -66,7 +66,7 @@ def ladder(
 def leave_one_out(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """Return the arms of the recipe's `leave_one_out.without`, in its order, minus `full`, paired by seed."""
+    """Return the arms of the recipe's `leave_one_out.without`, minus the arm `full`, paired by seed."""
     named = run.document.leave_one_out
     if named is None:
         return []
@@ -98,9 +98,9 @@ def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str
 def _levels(table: pd.DataFrame, arm: str, node: str, task: str) -> pd.DataFrame:
     """Return accuracy at a checkpoint: models x the levels of difficulty that every model has."""
     prefix = f"{task}/accuracy/difficulty="
-    here = table[(table.arm == arm) & (table.node == node) & table.metric.str.startswith(prefix)]
-    here = here.drop_duplicates(["source", "metric"])
-    return here.pivot(index="source", columns="metric", values="value").dropna(axis=1)
+    rows = table[(table.arm == arm) & (table.node == node) & table.metric.str.startswith(prefix)]
+    rows = rows.drop_duplicates(["source", "metric"])
+    return rows.pivot(index="source", columns="metric", values="value").dropna(axis=1)
 
 
 def _difference(
@@ -111,5 +111,5 @@ def _difference(
 
 
 def end(run: Run, arm: str) -> str:
-    """Return `arm/checkpoint` of the last checkpoint."""
+    """Return the place `arm/checkpoint` of an arm's last checkpoint."""
     return f"{arm}/{run.ends[-1] if run.ends else ''}"

@@ -1,4 +1,4 @@
-"""The figure of dials, with a panel for each factor: the final accuracy of arms that differ in it alone."""
+"""The figure of dials: a panel for each factor, with the final accuracy of arms that differ in it alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,7 +54,8 @@ def draw(
             axis.plot(place, level.result.value, marker="o", ms=5, color=colour)
             if level.arm == base:
                 axis.axhline(level.result.value, color=GREY, lw=0.9, ls=":", zorder=0)
-        names = [level.name.replace(", ", "\n") for level in each]  # a long name would run into its neighbour
+        # broken into lines, because a long name would run into its neighbour
+        names = [level.name.replace(", ", "\n") for level in each]
         axis.set_xticks(range(len(each)), names, fontsize=9)
         axis.margins(x=0.08)
     figure.supylabel(label, fontsize=10.5)
@@ -62,7 +63,7 @@ def draw(
 
 
 def in_words(by_factor: Mapping[str, list[Level]]) -> str:
-    """Return what the figure shows: `group size: 2 0.61 [0.59, 0.63], 4 …`."""
+    """Return the content of the figure in words: `group size: 2 0.61 [0.59, 0.63], 4 …`."""
     return "; ".join(
         f"{factor}: " + ", ".join(f"{level.name} {shown(level.result)}" for level in each)
         for factor, each in by_factor.items()

@@ -13,7 +13,7 @@ from encore.recipe.metric_names import OF_TOOL
 
 
 def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
-    """Return (arm, checkpoint, task) with the best template, if several templates ask the same problems."""
+    """Return (arm, checkpoint, task) with the best template, if several templates were tried."""
     best = set()
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
@@ -30,7 +30,7 @@ def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
 
 
 def levels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each checkpoint and task. A checkpoint that arms share has one row, its owner's."""
+    """Return a row for each checkpoint and task; a shared checkpoint has one row, its owner's."""
     best, seen, rows = _best_templates(run, table), set(), []
     compared: dict[str, str] = {}  # task -> the metric whose numbers must exist
     for arm in run.arms:
@@ -76,7 +76,7 @@ def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
 
 
 def levels_shown(run: Run, frame: pd.DataFrame, by: Mapping[tuple[str, str, str], str]) -> pd.DataFrame:
-    """Return the same for a reader: some metrics with intervals, and the best of several templates marked.
+    """Return the table for readers: some metrics with intervals, and a mark at the best of several templates.
 
     `by` maps (arm, checkpoint, task) to the best of a base model's candidate templates.
     """

@@ -1,4 +1,4 @@
-"""The published protocols that a run's evaluation tasks follow, and where they depart from them."""
+"""The published protocols that a run's evaluation tasks follow, and their departures from these protocols."""
 
 from typing import Any, NamedTuple
 
@@ -7,16 +7,17 @@ from encore.recipe.protocols import KEY, departures, protocols
 
 
 class Followed(NamedTuple):
-    """A task that names a protocol."""
+    """A task that follows a named protocol."""
 
     task: str
     protocol: str
     source: str
-    own: str  # what the task sets itself, `max_gen_toks 4096 in place of 32768`; "" if nothing
+    # settings that the task changes, such as `max_gen_toks 4096 in place of 32768`; "" if there are none
+    own: str
 
 
 def followed(run: Run) -> list[Followed]:
-    """Return each task that names a protocol, once for all arms that have it alike."""
+    """Return each task that names a protocol; a task that is equal in several arms comes once."""
     result: dict[Followed, None] = {}
     for arm in run.arms:
         for name, task in run.recipe.layers.merged(run.scale, arm, "evals").get("tasks", {}).items():

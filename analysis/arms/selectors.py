@@ -1,6 +1,6 @@
 """Accuracy of the best of n samples by their selector: a reward model, the majority, an oracle.
 
-The comparison is that of Lightman et al. (2023, arXiv 2305.20050, Fig. 3) and Wang et al. (2023, arXiv
+The comparison follows Lightman et al. (2023, arXiv 2305.20050, Fig. 3) and Wang et al. (2023, arXiv
 2312.08935).
 """
 
@@ -17,14 +17,15 @@ from encore.recipe.kinds.reward_model import RewardModelStage
 from encore.recipe.metric_names import SELECTORS, task_of
 
 COLUMNS = ["task", "policy", "arm", "selector", "n", "accuracy", "low", "high"]
-# name of a reward model's score of the whole, by its `labels`; without them it learnt from comparisons
+# name of a reward model's score of the whole completion, by its `labels`; without labels it learnt from
+# comparisons
 WHOLE = {"steps": "PRM, last step", "outcome": "ORM"}
 COMPARED = "reward model"
 BY_STEPS = {"bon_product": "PRM, product", "bon_min": "PRM, minimum"}
 ORACLE = "oracle (pass@n)"
 BESIDE = {"maj": "majority", "pass": ORACLE}  # selectors that are not reward models
 ORDER = (*BY_STEPS.values(), *WHOLE.values(), COMPARED, *BESIDE.values())
-Found = tuple[str, str, dict[int, Mean]]  # arm, or ""; selector; n -> accuracy
+Found = tuple[str, str, dict[int, Mean]]  # arm, or "" without one; selector; n -> accuracy
 
 
 def selectors(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
@@ -41,16 +42,16 @@ def selectors(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
     }
     rows = [
         (task, policy.name, arm, selector, n, mean.value, mean.low, mean.high)
-        for task, here in by_task.items()
-        for policy in contenders(run, here, task)
-        for arm, selector, curve in _of_policy(run, here, task, policy)
+        for task, places in by_task.items()
+        for policy in contenders(run, places, task)
+        for arm, selector, curve in _of_policy(run, places, task, policy)
         for n, mean in curve.items()
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _of_policy(run: Run, numbers: pd.DataFrame, task: str, policy: Contender) -> list[Found]:
-    """Return a policy's curves in the order of ORDER, and within a selector of arms."""
+    """Return a policy's curves, sorted by selector as in ORDER, and then by arm."""
     places = list(dict.fromkeys(in_arm(run, policy, arm) for arm in run.arms))
     curves = list(_selected(run, numbers, task, places))
     if not curves:
@@ -62,7 +63,7 @@ def _of_policy(run: Run, numbers: pd.DataFrame, task: str, policy: Contender) ->
 
 
 def _selected(run: Run, numbers: pd.DataFrame, task: str, places: list[Contender]) -> Iterator[Found]:
-    """Yield what reward models select at these places; an evaluation that arms share comes once."""
+    """Yield the selections of reward models at these places; an evaluation that arms share comes once."""
     seen = set()
     for place in places:
         for best in SELECTORS.values():
@@ -77,14 +78,14 @@ def _selected(run: Run, numbers: pd.DataFrame, task: str, places: list[Contender
 
 
 def _whole(run: Run, place: Contender) -> str:
-    """Return the name of the arm's reward model when its score of the whole selects."""
+    """Return the name of the arm's reward model if it selects by its score of the whole completion."""
     proxy = run.graph.inputs(run.evaluation(place.arm, place.checkpoint))["proxy"]
     stage = run.graph.stage(proxy)
     return WHOLE.get(stage.labels or "", COMPARED) if isinstance(stage, RewardModelStage) else COMPARED
 
 
 def selectors_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the largest n, without the columns that say nothing."""
+    """Return the rows with the largest n, without columns that have no content."""
     rows = [
         {
             "task": task,

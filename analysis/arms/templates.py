@@ -1,4 +1,4 @@
-"""Base models by each of their candidate templates: the best one, and the results of the others."""
+"""Base models with each of their candidate templates: the best template, and the results of the others."""
 
 import pandas as pd
 
@@ -11,7 +11,7 @@ from encore.recipe.sensitivity import OWN
 
 
 def templates(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each base model, task and candidate: accuracy, and of how many models it is the best.
+    """Return a row for each base model, task and template: accuracy, and for how many models it is the best.
 
     A base model that arms share appears once, under its owner.
     """
@@ -36,7 +36,7 @@ def templates(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def templates_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the same for a reader."""
+    """Return the table of templates() for readers."""
     return pd.DataFrame(
         {
             "checkpoint": f"{row['arm']}/{row['checkpoint']}, {row['task']}",

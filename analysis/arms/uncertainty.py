@@ -14,11 +14,11 @@ from analysis.numbers.table import measured
 from analysis.statistics.intervals import RANGE, covers
 from encore.recipe.graph import Node
 
-BASE, PROBLEMS = "base model", "problems"  # what seeds may share
+BASE, PROBLEMS = "base model", "problems"  # parts of a run that seeds may share
 
 
 def fixed(run: Run) -> str:
-    """Return what the intervals are for: what stays the same from seed to seed, in a few words."""
+    """Return in a few words what stays the same from seed to seed, and is therefore not in the intervals."""
     kept = _kept(run)
     if kept:
         return "for " + " and ".join(f"{'this' if part == BASE else 'these'} {part}" for part in kept)
@@ -26,7 +26,7 @@ def fixed(run: Run) -> str:
 
 
 def scope(run: Run) -> str:
-    """Return what an interval over seeds is about, and what it cannot say, in a sentence."""
+    """Return, in a sentence, what an interval over seeds is about and what it cannot say."""
     kept = _kept(run)
     if not kept:
         return (
@@ -44,14 +44,14 @@ def scope(run: Run) -> str:
 
 
 def _kept(run: Run) -> tuple[str, ...]:
-    """Return what all seeds of a run share: the base model, the held-out problems."""
+    """Return the parts that all seeds of a run share: the base model, the held-out problems."""
     first = run.nodes(run.arms[0], run.seeds[0])
     anew = any(run.graph.drawn_tasks(node) for node in first if node.kind == "eval")
     return (BASE,) * shares_base(run) + (PROBLEMS,) * (not anew)
 
 
 def shares_base(run: Run) -> bool:
-    """Return whether all seeds of the first arm start from one model, pinned or from elsewhere."""
+    """Return whether all seeds of the first arm start from the same model, pinned or from outside."""
     grids = [run.nodes(run.arms[0], seed) for seed in run.seeds_of(run.arms[0])]
     stages = [{node for node in grid if node.kind == "stage"} for grid in grids]
     pinned = set.intersection(*stages) if len(stages) > 1 else set()
@@ -59,7 +59,7 @@ def shares_base(run: Run) -> bool:
 
 
 def intervals(n: int) -> str:
-    """Return what the intervals of a page are, as the beginning of a sentence."""
+    """Return the beginning of a sentence that says what the intervals of a page are."""
     if n < 2:
         return "Intervals are 95%, over problems"
     if n > RANGE:
@@ -71,7 +71,7 @@ def intervals(n: int) -> str:
 
 
 def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the standard error of each accuracy in `rows` of levels(), and its square's parts as shares."""
+    """Return the standard error of each accuracy in `rows` of levels(), and the shares of its causes."""
     shown = []
     read: dict[Node, dict[str, dict[Any, float]]] = {}
     for row in rows.to_dict("records"):
@@ -104,7 +104,7 @@ def components(
                    seeds answer the same problems
         sampling   other answers would have been sampled
         seeds      other models would have been trained (for two models or more): their variance minus
-                   that of sampling
+               the variance of sampling
 
     `accuracies` has one value for each model. `items` and `sampling` are the means over models of
     evals.passk.variance. `rates` (models, items) are the shares of right answers; None if each model was
@@ -130,14 +130,14 @@ def components(
 def _rates(
     run: Run, arm: str, checkpoint: str, task: str, read: dict[Node, dict[str, dict[Any, float]]]
 ) -> np.ndarray:
-    """Return the share of right answers (models, items) on the items of all models; `read` is a cache."""
+    """Return the share of right answers (models, items) on items that all models got; `read`: a cache."""
     asked = [run.evaluation(arm, checkpoint, seed) for seed in run.seeds]
     nodes = list(dict.fromkeys(run.graph.owner(node) for node in asked))
     for node in nodes:
         if node not in read:
             read[node] = {}
             for row in run.samples(node):
-                if row["correct"][0] is not None:  # something verifies the task
+                if row["correct"][0] is not None:  # true if something verifies the task
                     read[node].setdefault(row["task"], {})[row["item"]] = float(np.mean(row["correct"]))
     models = [read[node][task] for node in nodes if task in read[node]]
     shared = set.intersection(*map(set, models)) if models else set()

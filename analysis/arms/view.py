@@ -1,4 +1,4 @@
-"""Results on the page: how well every checkpoint does, and the effect of each arm."""
+"""Section "results" of the page: how well every checkpoint does, and the effect of each arm."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from analysis.page.palette import colours
 from analysis.page.tables import Cells, Table, cells
 from analysis.page.view import View
 
-BEFORE_AFTER = "before-after"  # the figure's name
+BEFORE_AFTER = "before-after"  # name of the figure
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,16 @@ class Page:
     """The values that the template of results shows."""
 
     levels: Cells
-    best_of_n: Cells  # by selector
+    best_of_n: Cells  # the table of best-of-n by selector
     parts: Cells  # the parts of the variance of accuracy
     intervals: str  # the name of the intervals, by the number of seeds
     fixed: str  # what stays the same from seed to seed
-    templates: Cells  # of base models with several templates
+    templates: Cells  # the table of base models with several templates
     protocols: list[protocols.Followed]
 
 
 def view(run: Run, numbers: pd.DataFrame, arms: Arms, elsewhere: set[str]) -> View:
-    """Return the section; `elsewhere`: tasks whose numbers are in tables of another section."""
+    """Return the section; `elsewhere` are tasks with their numbers in the tables of another section."""
     by = best(arms.templates)
     every = Table("arms", "Arms and metrics", arms.levels, levels_shown(run, arms.levels, by))
     title = "Accuracy of the best of n by what selects it"
@@ -45,9 +45,9 @@ def view(run: Run, numbers: pd.DataFrame, arms: Arms, elsewhere: set[str]) -> Vi
         "templates", "Base models by template", arms.templates, templates_shown(arms.templates)
     )
     parts = Table("uncertainty", "Parts of the variance of accuracy", arms.uncertainty)
-    here = arms.levels[~arms.levels.task.isin(elsewhere)] if elsewhere else arms.levels
+    levels = arms.levels[~arms.levels.task.isin(elsewhere)] if elsewhere else arms.levels
     page = Page(
-        levels=cells(levels_shown(run, here, by)),
+        levels=cells(levels_shown(run, levels, by)),
         best_of_n=selected.cells,
         templates=by_template.cells,
         parts=parts.cells,

@@ -1,6 +1,6 @@
-"""The numbers of the section on coverage: where curves of pass@k cross, and which problems are solved.
+"""The numbers of section "coverage": where curves of pass@k cross, and which problems are solved.
 
-Every other checkpoint of every arm is set against the base, by every task that both were asked.
+Every other checkpoint of every arm is compared with the base, on every task that both were asked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class Place:
 class Coverage:
     """The compared checkpoints, and the two tables of their problems."""
 
-    by_task: Mapping[str, Sequence[Place]]  # no list is empty
+    by_task: Mapping[str, Sequence[Place]]  # no list of places is empty
     crossovers: pd.DataFrame
     solved: pd.DataFrame
 
@@ -54,7 +54,7 @@ def build(run: Run, numbers: pd.DataFrame) -> Coverage | None:
 
 
 def by_task(run: Run, numbers: pd.DataFrame) -> dict[str, list[Place]]:
-    """Return task -> what was compared on it, in the order of the run's arms; {} without `coverage`."""
+    """Return task -> the checkpoints compared on it, in the run's order of arms; {} without any."""
     base = run.document.coverage
     places: dict[str, list[Place]] = {}
     for place in _places(run, base) if base else ():
@@ -77,7 +77,7 @@ def curve(numbers: pd.DataFrame, at: str, task: str) -> dict[int, Mean]:
 
 
 def crossovers(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) -> pd.DataFrame:
-    """Return a row for each task and checkpoint: pass@k at both ends, the crossover, where it is ahead."""
+    """Return a row for each task and checkpoint: pass@k at both ends, crossover, leading range."""
     rows = []
     for task, places in by_task.items():
         for place in places:

@@ -1,4 +1,4 @@
-"""The two figures of the section, with a panel for each task: curves of pass@k, and the solved problems."""
+"""The figures of section "coverage", with a panel for each task: curves of pass@k, and solved problems."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from analysis.page.style import LINE, WIDTH, banded, dashes, margins, powers_of_
 
 BASE = "#333333"
 FILLS = {"both": "#b5b5b5", "lost": "#d55e00", "gained": "#0173b2", "neither": "#f0f0f0"}
-TALL = 0.27  # inches of a bar
+TALL = 0.27  # inches: the height of a bar
 Compared = Mapping[str, Sequence[Place]]  # task -> places
 
 
@@ -37,7 +37,7 @@ def curves(numbers: pd.DataFrame, by_task: Compared, palette: Mapping[str, str])
 
 
 def solved_sets(frame: pd.DataFrame) -> Figure | None:
-    """Draw a bar for each checkpoint, from build.solved(): the problems that it and the base solve."""
+    """Draw a bar for each checkpoint, from build.solved(): what the checkpoint and the base solve."""
     if not len(frame):
         return None
     groups = list(frame.groupby("task", sort=False))
@@ -70,7 +70,7 @@ def solved_sets(frame: pd.DataFrame) -> Figure | None:
 
 
 def in_words(frame: pd.DataFrame) -> str:
-    """Return what the bars show, in words."""
+    """Return the content of the bars in words."""
     if not len(frame):
         return ""
     wide = frame.pivot_table(index=["task", "checkpoint"], columns="measure", values="value", sort=False)

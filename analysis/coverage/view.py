@@ -1,6 +1,6 @@
-"""Coverage on the page: the problems that a trained model solves and its base does not, and the reverse.
+"""Section "coverage" of the page: problems that training made solvable, and the reverse.
 
-The section exists for a recipe with `coverage` alone.
+Only recipes with the key `coverage` have the section.
 """
 
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ def view(run: Run, numbers: pd.DataFrame, result: Coverage | None) -> View:
 
 
 def crossovers_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the crossovers for a reader."""
+    """Return the table of crossovers for readers."""
     rows = []
     for row in frame.to_dict("records"):
         k = f"{row['k']:,.0f}"

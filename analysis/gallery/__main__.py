@@ -25,12 +25,12 @@ from encore.recipe.load import load_all
 
 RESULTS = Path("results")
 RECORDS = RESULTS / "published"
-PICTURES = {"iterative-cpu": "frontier"}  # of records, which the manual shows
+PICTURES = {"iterative-cpu": "frontier"}  # record -> its figure that the manual shows
 MANUAL = Path("docs/pictures")
 
 
 def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
-    """Write the first page, and the pages of these records (default: of all)."""
+    """Write the first page, and the pages of the records `names`, or of all records."""
     graph = Graph(load_all(Path("recipes")))
     known = [record.name for record in folders(folder)]
     for name in names:
@@ -38,7 +38,8 @@ def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
             raise UserError(f'--records: no record "{name}" in {folder}{nearest(name, known)}')
     for name in names or known:
         if of_earlier_world(folder / name, graph):
-            continue  # its page is of the recipe that it was run by
+            # the page of such a record describes the recipe that it was run by, and is not made again
+            continue
         with TemporaryDirectory() as scratch:
             formats = ("svg", "png") if name in (*FIGURES, *PICTURES) else ("svg",)
             text = pages.page(folder / name, graph, Path(scratch), formats)
@@ -61,9 +62,9 @@ def of_scale(scale: str, folder: Path = RESULTS) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--scale")
-    which.add_argument("--records", nargs="*")
+    choice = parser.add_mutually_exclusive_group(required=True)
+    choice.add_argument("--scale")
+    choice.add_argument("--records", nargs="*")
     args = parser.parse_args(argv)
     if args.scale:
         return command_line.status(lambda: of_scale(args.scale))

@@ -1,4 +1,4 @@
-"""The entries of the gallery, one for each record or report: a row of squares for its claims, and a card."""
+"""The entries of the gallery, one for each record or report: a card with a row of squares for the claims."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from analysis.arms.uncertainty import shares_base
 from analysis.gallery import scoreboard, sketches
 from analysis.gallery.scoreboard import Line
 from analysis.numbers.recorded import of_earlier_world, title
-from analysis.verdicts import claims, records, rule, summary, whose
+from analysis.verdicts import claims, claims_table, records, rule, summary, whose
 from encore.recipe.files import REGISTERED
 from encore.recipe.graph import Graph
 from encore.recipe.recipe import Recipe
@@ -25,41 +25,43 @@ class Group(NamedTuple):
 
 
 class Meaning(NamedTuple):
-    """The sign in the square of a verdict, and the meaning of the verdict."""
+    """The sign in a verdict's square, and the meaning of the verdict."""
 
     word: str
     sign: str
     means: str
 
 
-MEANINGS = (
-    Meaning(rule.SHOWN, "\N{CHECK MARK}", "it holds here: the whole interval says so"),
-    Meaning(rule.SMALLER, "<", "it goes this way, but less far than claimed, or than would matter"),
-    Meaning(rule.EQUIVALENT, "=", "any difference is too small to matter"),
-    Meaning(rule.REVERSED, "\N{BALLOT X}", "the effect goes the other way here"),
-    Meaning(rule.OPEN, "?", "these seeds cannot say; more could"),
-    Meaning(claims.NOT_TESTED, "\N{EN DASH}", "what it is about did not occur here"),
-)
+SIGNS = {
+    rule.SHOWN: "\N{CHECK MARK}",
+    rule.SMALLER: "<",
+    rule.EQUIVALENT: "=",
+    rule.REVERSED: "\N{BALLOT X}",
+    rule.OPEN: "?",
+    claims.NOT_TESTED: "\N{EN DASH}",
+}
+MEANINGS = tuple(Meaning(word, SIGNS[word], means) for word, means in claims_table.MEANINGS.items())
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One record, or one report of this machine."""
+    """A record, or a report of this machine, as the gallery shows it."""
 
-    name: str  # of the recipe, with the scale where it is not cpu
+    name: str  # name of the recipe, with the scale unless it is cpu
     scale: str
     title: str
     href: str
-    shows: str  # what came out, in a sentence
-    judged: str  # at which look
+    shows: str  # the result, in a sentence
+    judged: str  # the look at which it was judged
     lines: Sequence[Line]
-    registered: bool | None = None  # before the first run; None: a report, whose page tells
-    one_base: bool | None = None  # whether all seeds share one base model; None: a report
+    # whether the claims were registered before the first run; None for a report, whose page says it
+    registered: bool | None = None
+    one_base: bool | None = None  # whether all seeds share one base model; None for a report
     sketch: sketches.Sketch | None = None
 
     @property
     def groups(self) -> list[Group]:
-        """The claims by column: the papers' primary ones, their others, ours, and sanity checks."""
+        """The claims by column: papers' primary claims, papers' others, our claims, sanity checks."""
         papers, ours, sanity = scoreboard.groups(self.lines)
         primary = [line for line in papers if line.family == "primary"]
         others = [line for line in papers if line.family != "primary"]
@@ -83,7 +85,7 @@ class Entry:
 
 
 def of_record(record: Path, graph: Graph) -> Entry:
-    """Return what is shown of a record."""
+    """Return the entry of a record."""
     name, _, scale = record.name.rpartition("-")
     recipe, run = graph.recipes[name], records.run_of(record, graph)
     shows, _, judged = records.told(record, graph)
@@ -103,7 +105,7 @@ def of_record(record: Path, graph: Graph) -> Entry:
 
 
 def of_report(report: Path, recipe: Recipe, scale: str) -> Entry:
-    """Return what is shown of a report's folder, which has claims.csv."""
+    """Return the entry of a report; its folder has claims.csv."""
     judged = report / "claims.csv"
     return Entry(
         name=recipe.name,
@@ -111,6 +113,6 @@ def of_report(report: Path, recipe: Recipe, scale: str) -> Entry:
         title=summary.title(recipe),
         href=f"../{recipe.name}/{scale}/report.html",
         shows=records.headline(recipe.document.found, scale),
-        judged=records.judged_at(summary.stated(recipe, scale, claims.read(judged))),
+        judged=records.judged_at(summary.stated(recipe, scale, claims.read_verdicts(judged))),
         lines=list(scoreboard.of_claims(recipe, scale, judged)),
     )

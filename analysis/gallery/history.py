@@ -1,7 +1,7 @@
-"""The history of verdicts: what each claim of each record was judged, from version to version.
+"""The history of verdicts: how each claim of each record was judged, from version to version.
 
-A line is added where a claim's verdict, or the number of its seeds, is another than before: by a new record
-or by a new rule. Nothing is ever taken away, so a line has the word of the rule of its day.
+A line is added if a claim's verdict, or the number of its seeds, has changed: by a new record or by a new
+rule. No line is ever removed, so a line has the word of the rule of its day.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from analysis.verdicts.rule import EQUIVALENT, OPEN, REVERSED, SHOWN, SMALLER
 
 FILE = "history.csv"
 COLUMNS = ["record", "claim", "date", "commit", "seeds", "verdict"]
-FORMER = {  # word of the rule until 2026-11-24 -> the word that stands for it
+FORMER = {  # word of the rule until 2026-11-24 -> the present word for it
     "reproduced": SHOWN,
     "weaker than claimed": SMALLER,
     "direction only": SMALLER,
@@ -27,7 +27,7 @@ FORMER = {  # word of the rule until 2026-11-24 -> the word that stands for it
 }
 
 
-def read(folder: Path) -> pd.DataFrame:
+def read_history(folder: Path) -> pd.DataFrame:
     path = folder / FILE
     texts = {name: str for name in COLUMNS if name != "seeds"}
     return pd.read_csv(path, dtype=texts) if path.exists() else pd.DataFrame(columns=COLUMNS)
@@ -50,7 +50,7 @@ def extended(
 def by_an_earlier_rule(
     history: pd.DataFrame, record: str, verdicts: Iterable[Verdict], last_run: str
 ) -> dict[str, str]:
-    """Claim -> what the same runs were judged before, where that is another verdict.
+    """Return claim -> the earlier verdict on the same runs, if it differs.
 
     `last_run` is the day on which the last run of the record began. Lines from before that day are of other
     runs, and so are lines with fewer seeds.

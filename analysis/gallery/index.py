@@ -1,4 +1,4 @@
-"""The first page of a gallery: all claims as squares, a card for each recipe, and what is beside them."""
+"""The first page of a gallery: all claims as squares, a card for each recipe, and links to the rest."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper whose claims can be picked, and the recipes that re-perform it."""
+    """A paper whose claims a reader can select, and the recipes that reproduce it."""
 
     name: str
     recipes: Sequence[str]
@@ -47,8 +47,8 @@ class Contents:
     lead: str
     entries: Sequence[Entry]
     papers: Sequence[Paper] = ()
-    chance: str = ""  # how many of the shown claims are expected to be false
-    elsewhere: str = ""  # what claims came to on other base models
+    chance: str = ""  # sentence on how many of the shown claims are expected to be false
+    elsewhere: str = ""  # sentences on the claims' results with other base models
     mirrored: Mirror | None = None  # shown claims that were tried again
     methods: Sequence[Method] = ()
     changes: Cells = field(default_factory=lambda: cells(pd.DataFrame()))
@@ -73,7 +73,7 @@ def of_records(folder: Path, graph: Graph) -> Contents:
         elsewhere=bases.others(folder, shared),
         mirrored=mirror(folder, graph),
         methods=tables,
-        changes=cells(history.changes(history.read(folder))),
+        changes=cells(history.changes(history.read_history(folder))),
     )
 
 
@@ -109,7 +109,7 @@ def render(contents: Contents) -> str:
 
 
 def _papers(listed: Iterable[Entry], graph: Graph) -> list[Paper]:
-    """Return whose claims there are, by name."""
+    """Return the papers with claims in this list, by name."""
     names = sorted({line.paper for entry in listed for line in entry.lines})
     recipes: dict[str, list[str]] = {name: [] for name in names}
     for name, recipe in graph.recipes.items():

@@ -35,14 +35,14 @@ COLUMNS = ["record", "claim", "metric", "estimate", "low", "high", "n"]
 
 @dataclass(frozen=True)
 class Mirror:
-    """The drawn claims for a reader, and in a sentence what came of them."""
+    """The drawn claims for readers, and a sentence about their second results."""
 
     table: pd.DataFrame
     said: str
 
 
 def draw(folder: Path, graph: Graph) -> pd.DataFrame:
-    """Return the drawn claims of the records in `folder`, with the numbers by which they were shown."""
+    """Return the claims drawn from the records in `folder`, with the numbers that confirmed them."""
     pool = [(record.name, v) for record in current(folder, graph) for v in _shown(record, graph)]
     lot = random.Random(LOT).sample(sorted(pool, key=lambda each: (each[0], each[1].id)), DRAWN)
     rows = [[record, v.id, v.metric, v.estimate, v.low, v.high, v.n] for record, v in lot]
@@ -50,14 +50,14 @@ def draw(folder: Path, graph: Graph) -> pd.DataFrame:
 
 
 def _shown(record: Path, graph: Graph) -> list[Verdict]:
-    """Return the findings that a record shows; none of a record whose seeds have a base model each."""
+    """Return the confirmed findings of a record; none if each seed has its own base model."""
     if not shares_base(records.run_of(record, graph)):
         return []
     return [v for v in records.findings(record, graph) if v.word == SHOWN]
 
 
 def mirror(folder: Path, graph: Graph) -> Mirror | None:
-    """Return what became of the drawn claims; None if none have been drawn."""
+    """Return the results of the drawn claims; None if no claims have been drawn."""
     if not (folder / FILE).exists():
         return None
     rows, words = [], []
@@ -85,11 +85,11 @@ def mirror(folder: Path, graph: Graph) -> Mirror | None:
 
 
 def _again(record: Path, claim: str) -> Verdict | None:
-    return next((v for v in claims.read(record / "claims.csv") if v.id == claim), None)
+    return next((v for v in claims.read_verdicts(record / "claims.csv") if v.id == claim), None)
 
 
 def write(folder: Path = RECORDS) -> None:
-    """Draw the claims and write them. Raises UserError if they have been drawn."""
+    """Draw the claims and write them down. Raises UserError if they have been drawn already."""
     if (folder / FILE).exists():
         raise UserError(f"{folder / FILE}: the lot was drawn already, and is not drawn again")
     draw(folder, Graph(load_all(Path("recipes")))).to_csv(folder / FILE, index=False)

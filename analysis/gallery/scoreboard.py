@@ -1,4 +1,4 @@
-"""All claims of all records, a row each, for the scoreboard and its filters."""
+"""All claims of all records for the scoreboard and its filters, with a row for each claim."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,12 +14,12 @@ from encore.recipe.graph import Graph
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.recipe import Recipe
 
-OWN = "Encore's own"  # in place of a paper: no paper makes the claim
+OWN = "Encore's own"  # name used instead of a paper's if no paper makes the claim
 
 
 @dataclass(frozen=True)
 class Line:
-    """One judged claim. `paper`: whose claim it is; `method`: the kind of stage its first arm ends with."""
+    """A judged claim. `paper` says whose claim it is; `method` is the last kind of stage of its first arm."""
 
     recipe: str
     record: str
@@ -27,7 +27,7 @@ class Line:
     url: str
     id: str
     says: str
-    published: str  # what the paper reports, with its scale; empty if the recipe does not say
+    published: str  # the number that the paper reports, with its scale; empty if the recipe does not say
     source: str
     second_hand: bool
     kind: str  # finding | sanity
@@ -39,24 +39,24 @@ class Line:
     word: str
     method: str
     note: str
-    cause: str  # of a claim that came out reversed: what in our world may cause it
+    cause: str  # possible cause in our world, for a claim that came out reversed
 
 
 def lines(folder: Path, graph: Graph) -> list[Line]:
-    """Every claim that the records in `folder` judge, in the records' order; none of an earlier world."""
+    """Return all claims that the records in `folder` judge, without records of an earlier world."""
     return [line for record in current(folder, graph) for line in of_record(record, graph)]
 
 
 def of_record(record: Path, graph: Graph) -> list[Line]:
-    """Every claim that a record judges."""
+    """Return all claims that a record judges."""
     name, _, scale = record.name.rpartition("-")
     return list(of_claims(graph.recipes[name], scale, record / "claims.csv"))
 
 
 def of_claims(recipe: Recipe, scale: str, judged: Path) -> Iterator[Line]:
-    """Yield every claim of a recipe's scale that the file `judged` has, which is a claims.csv."""
+    """Yield each claim of a recipe at a scale that is in `judged`, a claims.csv."""
     stated = {claim.id: claim for claim in recipe.claims(scale)}
-    verdicts = [v for v in claims.read(judged) if v.id in stated]
+    verdicts = [v for v in claims.read_verdicts(judged) if v.id in stated]
     causes = reversals.causes(recipe, verdicts)
     for v in verdicts:
         claim = stated[v.id]
@@ -85,7 +85,7 @@ def of_claims(recipe: Recipe, scale: str, judged: Path) -> Iterator[Line]:
 
 
 def _origin(claim: Claim, recipe: Recipe) -> tuple[str, str]:
-    """Return the address of who first made a claim, from the folder of records, and the name shown for it."""
+    """Return the address of a claim's origin, relative to the folder of records, and its name."""
     if claim.paper == OURS:
         return f"../../{next(iter(recipe.files.shown))}", OWN
     return claim.url, label(claim.url)
@@ -102,7 +102,7 @@ def groups(board: Sequence[Line]) -> tuple[list[Line], list[Line], list[Line]]:
 
 
 def markdown(board: Sequence[Line]) -> str:
-    """Return the tally and the primary claims as a Markdown section, for a forge that shows no page."""
+    """Return the tally and the primary claims as a Markdown section, for sites that show no HTML page."""
     head = ("paper", "primary claim", "published", "asked", "ours", "seeds", "verdict")
     rows = [head, ("---",) * len(head), *(_row(line) for line in board if line.family == "primary")]
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
@@ -125,7 +125,7 @@ def _row(line: Line) -> tuple[str, ...]:
 
 
 def _told(board: Sequence[Line]) -> str:
-    """Return how many of the claims got which verdict: of papers, of our own, and of sanity checks."""
+    """Return the number of claims with each verdict: of papers, of our own, and of sanity checks."""
     papers, ours, sanity = groups(board)
     return (
         f"of papers {whose.counts(papers)}; our own {whose.counts(ours)}; {whose.SANITY} "
@@ -134,13 +134,13 @@ def _told(board: Sequence[Line]) -> str:
 
 
 def label(url: str) -> str:
-    """Return `arXiv 2503.14476`, or the address without its scheme, up to the repository."""
+    """Return a short name of an address, such as `arXiv 2503.14476`, without scheme, up to the repository."""
     number = re.search(r"arxiv\.org/abs/(\d{4}\.\d{4,5})", url)
     return f"arXiv {number[1]}" if number else "/".join(url.removeprefix("https://").split("/")[:3])
 
 
 def _method(recipe: Recipe, scale: str, claim: Claim) -> str:
-    """Return the kind of the last stage of a claim's arm, with its loss if it has several: `grpo (dapo)`."""
+    """Return the kind of the last stage of a claim's arm, with its loss if it has a choice: `grpo (dapo)`."""
     arm = claim.test.of.partition("/")[0]
     if arm not in recipe.arms(scale):
         return "frontier"

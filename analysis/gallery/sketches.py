@@ -1,4 +1,4 @@
-"""A small picture of a record for its card: the learning curves of its arms, or where the arms ended.
+"""A small picture of a record for its card: the learning curves of its arms, or the arms' final levels.
 
 It is drawn anew from the record's numbers, with few points, so that the first page stays small.
 """
@@ -20,32 +20,32 @@ from analysis.page.palette import colours
 from analysis.training.learning_curves import of_rl
 from analysis.verdicts.summary import plural
 
-METRICS = {  # what may be drawn -> what it is called: the first that the first arm has logged is drawn
+METRICS = {  # metrics that may be drawn -> their names; the first one that the first arm has logged is drawn
     "rewards/gold/mean": "Gold reward in training",
     "accuracy": "Accuracy in training",
     "rewards/accuracies": "Accuracy of the implicit reward",
     "reward": "Reward in training",
 }
-POINTS = 12  # of a curve
-WIDTH, HEIGHT, EDGE = 240, 72, 4  # of a picture, in its own units
+POINTS = 12  # number of points of a curve
+WIDTH, HEIGHT, EDGE = 240, 72, 4  # size of a picture, in its own units
 
 
 class Sketch(NamedTuple):
-    """A picture and, in words, what it shows."""
+    """A picture, and what it shows in words."""
 
     svg: Markup  # hidden from screen readers, which have the caption
     caption: str
 
 
 def of(record: Path, run: Run) -> Sketch | None:
-    """Return the picture of a record; `run`: the run that it is of. None if it has nothing to draw."""
+    """Return the picture of a record, which is about `run`; None if there is nothing to draw."""
     path = record / CURVES
     curves = _curves(pd.read_csv(path), run) if path.exists() else None
     return curves or _levels(record / "arms.csv", run)
 
 
 def _curves(wide: pd.DataFrame, run: Run) -> Sketch | None:
-    """Return the mean curve of each arm over the judged seeds, of one metric; None if there is no curve."""
+    """Return the mean curve of each arm over the judged seeds, for one metric; None if there is no curve."""
     wide = wide[wide.arm.isin(run.arms) & ~wide.seed.isin(run.recipe.dial_seeds)]
     metric = _logged(wide[wide.arm == run.arms[0]]) or _logged(wide)
     if not metric:
@@ -69,14 +69,14 @@ def _curves(wide: pd.DataFrame, run: Run) -> Sketch | None:
 
 
 def _logged(wide: pd.DataFrame) -> str:
-    """Return the first of METRICS that these curves have; an empty text if they have none."""
+    """Return the first of METRICS that was logged in these curves; an empty text if none was."""
     return next((name for name in METRICS if name in wide and wide[name].notna().any()), "")
 
 
 def _levels(arms: Path, run: Run) -> Sketch | None:
     """Return a dot with its interval for each arm of the table `arms`, at the last checkpoint.
 
-    None if nothing is evaluated there.
+    The result is None if the last checkpoint was not evaluated.
     """
     task = tasks.headline(run)
     if not task:
@@ -102,22 +102,22 @@ def _levels(arms: Path, run: Run) -> Sketch | None:
 
 
 def _span(values: Sequence[float]) -> str:
-    """Return the least and the greatest number in words."""
+    """Return the least and the greatest number as text."""
     return f"{number(min(values))} to {number(max(values))}"
 
 
 def _down(numbers: Sequence[float], values: Sequence[float]) -> np.ndarray:
-    """Return how far below the upper edge numbers stand in a picture that has room for `values`."""
+    """Return the distances of numbers from the upper edge of a picture with room for `values`."""
     down: np.ndarray = np.interp(numbers, [min(values), max(values)], [HEIGHT - EDGE, EDGE])
     return down
 
 
 def _sketch(shapes: Iterable[str], caption: str) -> Sketch:
-    """Return a picture of these shapes, in which nothing is text."""
+    """Return a picture of these shapes, without any text in it."""
     head = Markup('<svg viewBox="0 0 {} {}" aria-hidden="true">').format(WIDTH, HEIGHT)
     return Sketch(head + Markup("").join(map(Markup, shapes)) + Markup("</svg>"), caption)
 
 
 def _path(across: Iterable[float], down: Iterable[float]) -> str:
-    """Return a line through points, as an SVG path has it."""
+    """Return a line through points in the form of an SVG path."""
     return "M" + " ".join(f"{x:.0f},{y:.1f}" for x, y in zip(across, down, strict=True))

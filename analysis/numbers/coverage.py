@@ -32,14 +32,14 @@ from encore.recipe.graph import Node
 from encore.recipe.metric_names import COVERED, FAMILIAR
 from evals.passk import Bools, Floats, interval, pass_at_k, resamples
 
-READ = ("task", "item", "question", "correct", "perplexity")  # columns of a row that are compared
+READ = ("task", "item", "question", "correct", "perplexity")  # columns of a row that the comparison reads
 USUAL = 0.95  # share of the right samples of `before` that a familiar sample's perplexity may not exceed
-Number = dict[str, float]  # value, low, high
+Number = dict[str, float]  # an entry with value, low and high
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The samples of one task at both checkpoints: (problems, samples) each, of the same problems."""
+    """The samples of one task at both checkpoints, (problems, samples) each, of the same problems."""
 
     before: Bools
     after: Bools
@@ -68,7 +68,7 @@ def rows(run: Run, arm: str, seed: int, read: dict[Node, list[Row]]) -> pd.DataF
 
 
 def _samples(run: Run, node: Node, read: dict[Node, list[Row]]) -> list[Row]:
-    """Return what is compared of an evaluation's samples, without the texts, which are long."""
+    """Return what the comparison needs of an evaluation's samples, without the texts, which are long."""
     if node not in read:
         read[node] = [{key: row[key] for key in READ if key in row} for row in run.samples(node)]
     return read[node]
@@ -79,7 +79,7 @@ def compared(
 ) -> dict[str, Number]:
     """Return metric -> number, from the rows of all tasks of both evaluations; `ks`: task -> its k.
 
-    It leaves out tasks that nothing verifies, and tasks that one evaluation was not asked, or with other
+    Tasks without a verifier are left out, and tasks that the two evaluations did not ask with the same
     problems.
     """
     metrics: dict[str, Number] = {}
@@ -91,7 +91,7 @@ def compared(
 
 
 def _pair(before: Sequence[Row], after: Sequence[Row]) -> Pair | None:
-    """Return the samples that can be compared; None if there are none."""
+    """Return the samples that can be compared; None if no samples can."""
     theirs, ours = (
         {row["item"]: row for row in rows if row["correct"][0] is not None} for rows in (before, after)
     )
@@ -108,7 +108,7 @@ def _pair(before: Sequence[Row], after: Sequence[Row]) -> Pair | None:
 
 
 def coverage(pair: Pair, ks: Sequence[int]) -> Iterator[tuple[str, Number]]:
-    """Yield each metric of one task with its number; `ks` beyond the samples of either side are left out."""
+    """Yield each metric of one task with its number. A k above the samples of either side is left out."""
     n = min(pair.before.shape[1], pair.after.shape[1])
     resampled, ones = resamples(len(pair.before)), np.ones(len(pair.before))
 
@@ -137,16 +137,17 @@ def coverage(pair: Pair, ks: Sequence[int]) -> Iterator[tuple[str, Number]]:
 
 
 def _by_chance(correct: Bools) -> Floats:
-    """Return the probability (problems,) that one half of the samples solves a problem and the other not."""
+    """Return the probability (problems,) that one half of the samples solves a problem, the other not."""
     n = correct.shape[1] // 2 * 2
     if not n:
         return np.zeros(len(correct))
     half = pass_at_k(correct[:, :n], n // 2)
-    return correct[:, :n].any(axis=1) - half  # solved by at least one half, minus solved by the first
+    # problems that at least one half solves, minus problems that the first half solves
+    return correct[:, :n].any(axis=1) - half
 
 
 def _crossing(pair: Pair, ks: Sequence[int], resampled: Floats) -> dict[str, Number]:
-    """Return the k at which `before` passes the other, and how often it does over resampled problems."""
+    """Return the k at which `before` passes the other, and how often it does in resampled problems."""
     curves = [np.stack([pass_at_k(side, k) for k in ks], axis=1) for side in (pair.before, pair.after)]
     items = len(pair.before)
     before, after = (resampled @ side / items for side in curves)  # (resamples, ks)
@@ -167,7 +168,7 @@ def _crossing(pair: Pair, ks: Sequence[int], resampled: Floats) -> dict[str, Num
 def passing(ks: Sequence[int], before: Sequence[float], after: Sequence[float]) -> float | None:
     """Return the k where `before` passes `after`.
 
-    The result is None unless `after` leads at the first k, `before` at the last.
+    The result is None unless `after` leads at the first k and `before` at the last.
     """
     if not (after[0] > before[0] and before[-1] > after[-1]):
         return None
@@ -175,7 +176,7 @@ def passing(ks: Sequence[int], before: Sequence[float], after: Sequence[float]) 
 
 
 def crossing(ks: Sequence[float], before: Sequence[float], after: Sequence[float]) -> float | None:
-    """Return the first k at which one curve passes the other, else None.
+    """Return the first k at which one curve passes the other; None if none does.
 
     Between measured k the curves are straight on a log axis. Curves that only touch do not cross. Curves that
     coincide for a while and then part on the other side cross where they meet.

@@ -36,7 +36,7 @@ import pandas as pd
 
 from encore.recipe.metric_names import AREA, AT_KL, COLLAPSED, FALL, OF_AREA, REACHED
 
-WINDOW = 5  # number of logged rollouts, because one alone is too noisy to have reached anything
+WINDOW = 5  # number of logged rollouts; a single one is too noisy to count
 CURVES = {"gold": "rewards/gold/mean", "proxy": "rewards/reward_model/mean"}
 KL = "kl"
 
@@ -45,7 +45,7 @@ def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> d
     """Return metric -> value for one stage, from its curve (columns step, metric, value).
 
     `named` has the metrics of claims, gates and published numbers, which name levels and curves.
-    `of_sequences`: the curve `kl` is in nats a sequence; otherwise it is not used.
+    `of_sequences`: the curve `kl` is in nats per sequence; otherwise it is not used.
     """
     return {
         **reached(curve, named_in(named, REACHED)),
@@ -56,9 +56,9 @@ def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> d
 
 
 def named_in(metrics: Iterable[str], form: re.Pattern[str]) -> list[str]:
-    """Return the sorted last groups of `form` in the metrics: ["0.5"] of `updates_to/accuracy=0.5`.
+    """Return the sorted last groups of `form` in the metrics: ["0.5"] for `updates_to/accuracy=0.5`.
 
-    Each group is unchanged, so that the metric can be looked up by its name again.
+    The groups keep their text, so that a metric's name can be made from them again.
     """
     return sorted({match.groups()[-1] for name in metrics if (match := form.fullmatch(name))})
 
@@ -83,14 +83,14 @@ def reached(curve: pd.DataFrame, levels: Iterable[str]) -> dict[str, float]:
     for level in levels:
         passed = recent.index[
             recent >= float(level) - 1e-12
-        ]  # a mean of floats may miss the level by rounding
+        ]  # a mean of floats may miss the level by a rounding error
         for unit, count in counts.items():
             metrics[f"{unit}_to/accuracy={level}"] = float(count[passed[0]]) if len(passed) else math.nan
     return metrics
 
 
 def areas(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
-    """Return `auc/<metric>` of each metric that was logged, in the metric's own unit."""
+    """Return `auc/<metric>` of each metric that was logged, in the unit of the metric."""
     logged = {metric: _series(curve, metric).dropna() for metric in metrics}
     return {f"{AREA}/{metric}": _mean(values) for metric, values in logged.items() if len(values)}
 
@@ -112,7 +112,7 @@ def collapsed(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
 
 
 def peaks(curve: pd.DataFrame, of_sequences: bool, levels: Iterable[str] = ()) -> dict[str, float]:
-    """Return the peaks of gold and proxy reward, and both at these levels of KL."""
+    """Return the peaks of gold and proxy reward, and both rewards at these levels of KL."""
     metrics: dict[str, float] = {}
     kl = _trailing(curve, KL) if of_sequences else pd.Series(dtype=float)
     for name, logged in CURVES.items():
@@ -131,7 +131,7 @@ def peaks(curve: pd.DataFrame, of_sequences: bool, levels: Iterable[str] = ()) -
 
 
 def _passing(distances: pd.Series, values: pd.Series, level: float) -> float:
-    """Return the value where `distances`, both by step, first reaches `level` from below; nan if never."""
+    """Return the value where `distances` first reaches `level` from below; nan if it never does."""
     x, y = distances.to_numpy(), values.to_numpy()
     above = np.flatnonzero(x >= level)
     if not len(above) or not above[0]:  # the level was never passed, or was passed before the first value
@@ -141,7 +141,7 @@ def _passing(distances: pd.Series, values: pd.Series, level: float) -> float:
 
 
 def _trailing(curve: pd.DataFrame, metric: str) -> pd.Series:
-    """Return trailing means of WINDOW logged values by step, beginning at the WINDOW-th."""
+    """Return the means of the last WINDOW logged values by step, beginning at the WINDOW-th value."""
     return _series(curve, metric).rolling(WINDOW).mean().dropna()
 
 

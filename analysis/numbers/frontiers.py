@@ -1,4 +1,4 @@
-"""Reward at equal KL, read off the frontier that several checkpoints of one seed form.
+"""Reward at equal KL, which is read off the frontier that several checkpoints of one seed form.
 
 `heldout/gold_at_kl/2.5` of `frontier/swept` is the score `heldout/gold` at `heldout/kl` = 2.5 nats, between
 the two nearest places of the frontier below and above. It is interpolated linearly in sqrt(KL), because Gao
@@ -7,10 +7,11 @@ their mean score. Outside the range of the places it is nan. A KL that was estim
 
 A seed that lacks a number at one of the places, for example because a look has stopped its arm, has no row: a
 curve through the rest would be a different one. A claim leaves out such seeds, and seeds with nan. Seeds that
-do not reach a KL are not a random choice among all, so a claim should ask for a KL that every seed reaches.
+do not reach a KL are not a random choice among all, so a claim should compare at a KL that every seed
+reaches.
 
 These are rows of the tidy table like any other: arm `frontier`, node <name>. `source` joins the sources of
-the places that the number was read between, for no other place has a part in it.
+the two places that the number lies between, because no other place affects it.
 """
 
 import math
@@ -26,7 +27,7 @@ from encore.recipe.metric_names import ON_FRONTIER
 
 @dataclass(frozen=True)
 class Point:
-    """A checkpoint of one seed: nats a sequence to the reference, and its score."""
+    """A checkpoint of one seed: its KL to the reference in nats per sequence, and its score."""
 
     kl: float
     score: float
@@ -40,7 +41,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Reading:
-    """One number, and the points that it was read between; all of them if it is nan."""
+    """A number, and the points between which it was read; all points if it is nan."""
 
     frontier: str
     metric: str
@@ -50,7 +51,7 @@ class Reading:
 
 
 def rows(document: Document, table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows to be added to a table of numbers.table: all that claims and gates ask of frontiers.
+    """Return the rows of frontiers to be added to a table of numbers.table, as claims and gates need them.
 
     `document` is the recipe's; `table` belongs to one run of it, whose recipe and scale the rows have too.
     """
@@ -72,7 +73,7 @@ def rows(document: Document, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def readings(document: Document, table: pd.DataFrame) -> list[Reading]:
-    """Return every number that claims and gates ask of frontiers, seed by seed, from a tidy table."""
+    """Return every number of frontiers that claims and gates need, seed by seed, from a tidy table."""
     result = []
     for name, metrics in document.asked_of_frontiers.items():
         places = document.frontiers[name]
@@ -85,7 +86,7 @@ def readings(document: Document, table: pd.DataFrame) -> list[Reading]:
 
 
 def at(points: Sequence[Point], kl: float) -> tuple[float, tuple[Point, ...]]:
-    """Return the score at a KL, and the points that it lies between; nan and all points if out of range."""
+    """Return the score at a KL, and the points around it; nan and all points if it is out of range."""
     x = math.sqrt(kl)
     below = max((point.distance for point in points if point.distance <= x), default=math.nan)
     above = min((point.distance for point in points if point.distance >= x), default=math.nan)
@@ -106,7 +107,7 @@ def _score(points: Sequence[Point]) -> float:
 
 
 def _points(table: pd.DataFrame, places: Sequence[str], kl: str, score: str) -> dict[int, list[Point]]:
-    """Return seed -> a point for each of the places, without seeds that lack one."""
+    """Return seed -> a point for each of the places; seeds without all points are left out."""
     final = table[table.step.isna() & table.metric.isin([kl, score]) & table.value.notna()]
     numbers = {
         (int(seed), f"{arm}/{node}", metric): (value, source)

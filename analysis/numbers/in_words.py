@@ -1,4 +1,4 @@
-"""The model and its task in words: the first thing that a reader has to know of a number."""
+"""The model and its task in words, which a reader must know before any number."""
 
 import pandas as pd
 
@@ -8,7 +8,7 @@ from encore.recipe.machine import GgufModel, WheelModel
 from encore.recipe.task import DataSet, GymTask, Task, WorldTask
 
 UNKNOWN = "A model of unknown size"
-# world -> what its problems are, and the dial that says how large they are
+# world -> a phrase for its problems, and the dial that sets their size
 WORLDS = {
     "chain": ("sums", "terms"),
     "bilingual": ("sums in two languages", "terms"),
@@ -20,7 +20,7 @@ WORLDS = {
 
 
 def model(run: Run, numbers: pd.DataFrame) -> str:
-    """Return what the first arm trains and where it comes from.
+    """Return a phrase for the model that the first arm trains, and where the model comes from.
 
     Examples: `0.13M-parameter model made here`, `Qwen/Qwen2.5-32B`, `m.gguf of a-package==1.0, dequantized`.
     """
@@ -44,9 +44,9 @@ def _size(parameters: float) -> str:
 
 
 def task(run: Run) -> str:
-    """Return what the headline's task asks, as `sums of 3 to 8 terms` or `HuggingFaceH4/MATH-500`.
+    """Return a phrase for the headline's task, such as `sums of 3 to 8 terms` or `HuggingFaceH4/MATH-500`.
 
-    The result is "" without one.
+    The result is "" without a headline task.
     """
     name = tasks.headline(run)
     if not name:
@@ -56,7 +56,7 @@ def task(run: Run) -> str:
 
 
 def problems(asked: Task) -> str:
-    """Return the question of a `task` in words; empty if the task says nothing."""
+    """Return a phrase for the questions of a `task`; empty if the task's keys do not say."""
     if not isinstance(asked, WorldTask):
         return (asked.hub or asked.file or "") if isinstance(asked, DataSet) else ""
     if isinstance(asked, GymTask):

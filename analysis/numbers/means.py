@@ -14,13 +14,13 @@ LENGTHS = ("length", "length_correct", "length_incorrect")
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over seeds; the interval is over seeds, or over items if all seeds share one model."""
+    """A mean over seeds. The interval is over seeds, or over items if all seeds share one model."""
 
     value: float
     low: float
     high: float
     n: int
-    over: str  # "seeds" | "items" | ""
+    over: str  # "seeds" | "items" | "": what the interval is over
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -33,7 +33,7 @@ class Mean:
 
 
 def average(rows: pd.DataFrame) -> Mean:
-    """Return the mean of rows of table.measured(); a model that several seeds share counts once."""
+    """Return the mean of rows of table.measured(). A model that several seeds share counts once."""
     columns = zip(rows.source, rows.value, rows.low, rows.high, strict=True)
     models = {source: number for source, *number in columns if not math.isnan(number[0])}
     values = [value for value, _, _ in models.values()]
@@ -46,7 +46,7 @@ def average(rows: pd.DataFrame) -> Mean:
 
 
 def number(value: float, metric: str = "accuracy") -> str:
-    """Return the number as text: lengths and counts with one decimal, rates with three; a dash for nan.
+    """Return the number as text: lengths and counts with one decimal, rates with three, nan as a dash.
 
     Metrics of training can be of any size and get three significant digits.
     """
@@ -62,7 +62,7 @@ def number(value: float, metric: str = "accuracy") -> str:
 
 
 def shown(mean: Mean, metric: str = "accuracy") -> str:
-    """Return the mean with its interval, as with_interval() does."""
+    """Return the mean with its interval as text, in the form of with_interval()."""
     return with_interval(mean.value, mean.low, mean.high, metric)
 
 

@@ -1,9 +1,9 @@
 """The numbers of a published record, in the form of numbers.table.
 
 A record keeps a number that arms or seeds share once, under the first of them (analysis.publish). Here each
-of them has it again, by what the recipe says that arms share and the record shows that seeds shared: a recipe
-that now trains a base model for each seed may have pinned one before. Numbers read off frontiers are not part
-of a record: they follow from the rest, by the recipe as it is now.
+of them has the number again. Which arms share it follows from the recipe; which seeds share it follows from
+the record, because the recipe may have changed since. Numbers read off frontiers are not part of a record:
+they follow from the rest, by the present recipe.
 """
 
 import math
@@ -24,8 +24,8 @@ POINTS = 25  # points of a curve that a record keeps
 SIGNIFICANT = 6  # significant digits of a number
 DIGITS = 4  # significant digits of a point of a curve
 DECIMALS = 4  # decimals of the ends of an interval
-FRESH = 100  # first seed of a recipe that was changed to ask again in another world
-PACKAGES = "packages.txt"  # list of all that was installed
+FRESH = 100  # first seed of recipes that were changed to ask their claims again in another world
+PACKAGES = "packages.txt"  # file with a list of all installed packages
 NUMBERS = "numbers.csv.gz"  # columns arm, seed, node, metric, value, low, high
 CURVES = "curves.csv.gz"  # columns arm, seed, node, step, and a column for each metric
 
@@ -37,34 +37,34 @@ def write(frame: pd.DataFrame, path: Path) -> None:
 
 
 def folders(published: Path) -> list[Path]:
-    """Return the records in a folder of records."""
+    """Return the folders of the records in a folder of published records."""
     return sorted(path.parent for path in published.glob("*/claims.csv"))
 
 
 def title(record: str) -> str:
-    """Return the name of a record in sentences: `r1_zero` for r1_zero-cpu, and `r1_zero-small` unchanged."""
+    """Return the name of a record for sentences: `r1_zero` for r1_zero-cpu; r1_zero-small stays unchanged."""
     return record.removesuffix("-cpu")
 
 
 def of_earlier_world(folder: Path, graph: Graph) -> bool:
-    """Return whether the recipe now judges fresh seeds, from FRESH on, none of which the record has."""
+    """Return whether the recipe now judges fresh seeds, from FRESH on, none of which is in the record."""
     first = graph.recipes[folder.name.rpartition("-")[0]].first_seed
     seeds = pd.read_csv(folder / NUMBERS, usecols=["seed"]).seed
     return first >= FRESH and bool((seeds < first).all())
 
 
 def current(published: Path, graph: Graph) -> list[Path]:
-    """Return the records in a folder of records that are not of an earlier world."""
+    """Return the records in a folder of records, except records of an earlier world."""
     return [folder for folder in folders(published) if not of_earlier_world(folder, graph)]
 
 
 def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     """Return the run of a record with its judged seeds, and its final numbers with all seeds."""
-    run, kept = _read(folder, graph)
+    run, kept = _read_record(folder, graph)
     return _judged(run), recorded(run, kept)
 
 
-def _read(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
+def _read_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     """Return the run of all seeds of a record, and its NUMBERS."""
     name, _, scale = folder.name.rpartition("-")
     kept = pd.read_csv(folder / NUMBERS, low_memory=False)
@@ -73,7 +73,7 @@ def _read(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
 
 
 def as_run(folder: Path, graph: Graph) -> Graph:
-    """Return the graph of a record: its seeds share the runs that are recorded for one seed alone.
+    """Return the graph of a record, in which seeds share what is recorded for one seed alone.
 
     They also share held-out problems, as every record of a shared run once did, unless a shared model was
     measured with several seeds.
@@ -95,7 +95,7 @@ def as_run(folder: Path, graph: Graph) -> Graph:
 
 
 def _measured_once(graph: Graph, name: str, scale: str) -> Iterator[tuple[str, str]]:
-    """Yield (arm, checkpoint) of the evaluations that all seeds share by this graph, under their owners."""
+    """Yield (arm, checkpoint) of the evaluations that all seeds share in this graph, under their owners."""
     recipe = graph.recipes[name]
     for arm in recipe.arms(scale):
         for checkpoint in recipe.evaluations(scale, arm):
@@ -110,19 +110,20 @@ def _judged(run: Run) -> Run:
 
 
 def with_curves(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
-    """Return the run and numbers of `of_record` with the recorded learning curves; it reads no artefacts."""
-    run, kept = _read(folder, graph)
+    """Return the run and numbers of `of_record` with the recorded learning curves; no artefact is read."""
+    run, kept = _read_record(folder, graph)
     if (folder / CURVES).exists():
         wide = pd.read_csv(folder / CURVES)
         curves = wide.melt([*KEY, "step"], var_name="metric").dropna(subset=["value"])
         kept = pd.concat([kept, curves], ignore_index=True)
     judged = _judged(run)
-    table = recorded(run, kept)  # all seeds, because what they share may be under a seed that is not judged
+    # read with all seeds, because shared numbers may stand under a seed that is not judged
+    table = recorded(run, kept)
     return replace(judged, record=folder), table[table.seed.isin(judged.seeds)]
 
 
 def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """Return the curves of these metrics as CURVES has them: at most POINTS steps, neighbours averaged.
+    """Return the curves of these metrics for CURVES: at most POINTS steps, neighbouring steps averaged.
 
     As in NUMBERS, a number that arms or seeds share is there once, under the first.
     """
@@ -144,10 +145,10 @@ def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
 
 
 def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers of the run's arms and seeds, from `kept`, the record's NUMBERS with any curves."""
+    """Return the numbers of the run's arms and seeds, from the record's NUMBERS and curves in `kept`."""
     every = kept if "step" in kept else kept.assign(step=math.nan)
     by_place = dict(list(every.groupby(KEY)))
-    first: dict[str, pd.DataFrame] = {}  # artefact -> its numbers, from the first place that has it
+    first: dict[str, pd.DataFrame] = {}  # artefact -> its numbers, from the first place with this artefact
     parts = []
     for arm in run.arms:
         for seed in run.seeds:
@@ -165,7 +166,7 @@ def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of(run: Run, node: Node, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a stage, or of an evaluation, among the rows of a place; one name may be both."""
+    """Return the rows of a stage, or of an evaluation, among the rows of a place. One name may be both."""
     task = rows.metric.map(task_of)
     if node.kind == "eval":
         return rows[task.isin(run.graph.evaluation(node).tasks)]

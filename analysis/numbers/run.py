@@ -1,4 +1,4 @@
-"""A run, the subject of a report, and the artefacts that the report is made from."""
+"""A run, which is what a report is about, and the artefacts that the report is made from."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from encore.recipe.document import Document
 from encore.recipe.graph import Graph, Node
 from encore.recipe.recipe import Recipe
 
-SHOWN = "shown.json"  # file of a record: section -> values that the page shows beside tables
+SHOWN = "shown.json"  # file of a record with section -> the values that its page shows beside tables
 
 
 Row = dict[str, Any]  # an object of a JSON file that a job wrote
@@ -22,7 +22,7 @@ Row = dict[str, Any]  # an object of a JSON file that a job wrote
 
 @dataclass(frozen=True)
 class Run:
-    """A recipe at a scale, some of its arms and seeds, and the folder that its artefacts lie in."""
+    """A recipe at a scale, with some of its arms and seeds, and the folder of its artefacts."""
 
     graph: Graph
     name: str
@@ -40,17 +40,17 @@ class Run:
 
     @property
     def recipe_files(self) -> dict[str, Path]:
-        """The name on a page -> the path, of each file of the recipe."""
+        """The name on the page -> the path, for each file of the recipe."""
         return {self.file.as_posix(): self.file} if self.file else self.recipe.files.shown
 
     @property
     def document(self) -> Document:
-        """The document of the recipe: all but its stages and evaluations."""
+        """The document of the recipe, which has everything except its stages and evaluations."""
         return self.recipe.document
 
     @property
     def stopped(self) -> dict[str, int]:
-        """For each arm that a look stopped, its number of seeds: all claims that need it were decided."""
+        """The number of seeds of each arm that a look stopped, because all claims on it were decided."""
         return {arm: n for arm, n in (self.by_looks or {}).items() if n < len(self.seeds)}
 
     def seeds_of(self, arm: str) -> tuple[int, ...]:
@@ -59,8 +59,8 @@ class Run:
     def nodes(self, arm: str, seed: int) -> list[Node]:
         """Return the nodes that own the parts of one arm and seed, upstream first.
 
-        [] if the arm lacks the seed. Another arm's stage is left out if this arm itself has a stage of that
-        name.
+        The result is [] if the arm lacks the seed. Another arm's stage is left out if this arm itself has a
+        stage of that name.
         """
         if seed not in self.seeds_of(arm):
             return []
@@ -72,7 +72,7 @@ class Run:
         return [n for n in nodes if n.kind == "eval" or n in owners or self.label(n) not in taken]
 
     def all_nodes(self) -> list[Node]:
-        """Return every distinct node of the run, upstream first: what was really computed."""
+        """Return all distinct nodes of the run, upstream first, which are the jobs that were computed."""
         return list(self._nodes)
 
     @cached_property
@@ -84,16 +84,16 @@ class Run:
         return node.name if node.recipe == self.name else f"{node.recipe}/{node.name}"
 
     def stage(self, arm: str, seed: int, label: str) -> Node:
-        """Return the stage with this label()."""
+        """Return an arm's stage with this label()."""
         recipe, _, name = label.rpartition("/")
         return Node(recipe or self.name, self.scale, arm, seed, name, "stage")
 
     def artefact(self, path: str) -> Path:
-        """Return the path of a job's file; for a run read from a record, a path where no file lies."""
+        """Return the path of a job's file; if the run is read from a record, a path without a file."""
         return (self.record or self.root) / path
 
     def kept(self, name: str, made: Callable[[], pd.DataFrame], text: bool = False) -> pd.DataFrame:
-        """Return the table of this name that the record keeps, else the table that `made` makes.
+        """Return the table of this name that the record keeps; without a record, the table that `made` makes.
 
         `text`: all cells are text.
         """
@@ -103,7 +103,7 @@ class Run:
         return pd.read_csv(path, dtype=str, keep_default_na=False) if text else pd.read_csv(path)
 
     def samples_kept(self, section: str) -> Row:
-        """Return the values that the record keeps of a section; {} if the run is not read from a record."""
+        """Return the values of a section that the record keeps; {} if the run is not read from a record."""
         kept = read_json(self.record / SHOWN) if self.record else None
         return (kept or {}).get(section, {})
 
@@ -116,25 +116,25 @@ class Run:
     def evaluation(self, arm: str, checkpoint: str, seed: int | None = None) -> Node:
         """Return the evaluation of an arm's checkpoint, which another arm may own.
 
-        By default it is the first seed's.
+        The default is the first seed's evaluation.
         """
         seed = self.seeds[0] if seed is None else seed
         return Node(self.name, self.scale, arm, seed, checkpoint, "eval")
 
     def models(self, arm: str, checkpoint: str, seeds: Iterable[int]) -> int:
-        """Return how many separately trained models an arm's checkpoint is with these seeds."""
+        """Return the number of separately trained models behind an arm's checkpoint with these seeds."""
         evaluations = {self.graph.owner(self.evaluation(arm, checkpoint, seed)) for seed in seeds}
         return len({self.graph.inputs(evaluation).get("model") for evaluation in evaluations})
 
     def stages(self, arm: str, seed: int, *kinds: str) -> list[Node]:
-        """Return the nodes() that are stages of these kinds (default: of any)."""
+        """Return the nodes() that are stages of these kinds; by default, stages of any kind."""
         stages = [node for node in self.nodes(arm, seed) if node.kind == "stage"]
         return [node for node in stages if not kinds or self.graph.stage(node).run in kinds]
 
     def samples(self, evaluation: Node) -> Iterator[Row]:
         """Yield the completions that an evaluation kept, a row for each item.
 
-        It yields nothing if the evaluation has not run for this.
+        It yields nothing if the evaluation has not run.
         """
         if evaluation not in self._nodes:
             return iter(())
@@ -143,7 +143,7 @@ class Run:
     def checkpoints(self, arm: str) -> list[str]:
         """Return the evaluated checkpoints of an arm.
 
-        The first counts as before training, the last as after.
+        The first checkpoint counts as before training, the last as after.
         """
         return self.recipe.checkpoints(self.scale, arm)
 
@@ -175,7 +175,7 @@ def read_rows(path: Path, numbers: Sequence[str]) -> pd.DataFrame:
     try:
         rows = pd.read_csv(path)
         missing = rows[list(numbers)].astype(float).isna().any(axis=None)
-    except (ValueError, KeyError) as error:  # pandas' own errors for a file that is not a CSV are ValueErrors
+    except (ValueError, KeyError) as error:  # pandas raises ValueErrors for a file that is not a CSV
         raise UserError(
             f"{path}: not as its stage wrote it ({first_line(error)}); run its stage again"
         ) from None

@@ -1,4 +1,4 @@
-"""The resolved settings of an arm: as it ran, not as the recipe is written."""
+"""The resolved settings of an arm, which are those that it ran with, after all layers were merged."""
 
 import json
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from encore.recipe.graph import Node
 
 
 def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
-    """Yield every resolved setting of the arm's own stages and evaluations, and what they need, as text."""
+    """Yield as text every resolved setting of the arm's own stages and evaluations, and of their inputs."""
     yield from of_stages(run, arm)
     for name in run.checkpoints(arm):
         yield from _flat(name, run.graph.config(run.evaluation(arm, name)))
 
 
 def of_stages(run: Run, arm: str) -> Iterator[tuple[str, str]]:
-    """Yield the settings of the stages, and what they need."""
+    """Yield the settings of the stages, and of the stages that they need."""
     for name in run.recipe.stages(run.scale, arm):
         node = Node(run.name, run.scale, arm, run.seeds[0], name, "stage")
         yield from _flat(name, run.graph.config(node))

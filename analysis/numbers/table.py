@@ -43,7 +43,7 @@ COLUMNS = [
     "source",
 ]
 NUMBERS = ["step", "value", "low", "high"]
-POINTS = 100  # points of a curve; with more, neighbouring steps are averaged
+POINTS = 100  # points of a curve; if it has more, neighbouring steps are averaged
 MEASURED = ["seed", "value", "low", "high", "source"]
 
 
@@ -67,15 +67,15 @@ def collect(run: Run) -> pd.DataFrame:
 
 
 def with_frontiers(document: Document, table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of a run of a recipe, with the rows of the recipe's frontiers."""
+    """Return the table of a run, with the rows of the recipe's frontiers added."""
     derived = frontiers.rows(document, table)
     return pd.concat([table, derived], ignore_index=True) if len(derived) else table
 
 
 def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
-    """Return the columns node to source of one artefact, empty if it is missing.
+    """Return the columns node to source of one artefact; empty if the artefact is missing.
 
-    `named`: the recipe's metrics.
+    `named` are the recipe's metrics.
     """
     record = read_json(run.sentinel(node))
     if record is None:
@@ -100,7 +100,7 @@ def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
 
 
 def _evaluated(tasks: Row) -> Iterator[tuple[str, Row]]:
-    """Yield each metric and its number with interval, of every task of an evaluation."""
+    """Yield the metrics of all tasks of an evaluation, each with its number and interval."""
     for task, measured in tasks.items():
         for metric, number in measured["metrics"].items():
             yield f"{task}/{metric}", number
@@ -129,7 +129,7 @@ def curves(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
 
 
 def binned(rows: pd.DataFrame | None, points: int = POINTS) -> pd.DataFrame:
-    """Return a table of steps x seeds, with neighbouring steps averaged so that at most `points` remain."""
+    """Return a table of steps x seeds, in which neighbouring steps are averaged to at most `points` rows."""
     if rows is None:
         return pd.DataFrame()
     wide = rows.groupby(["step", "seed"]).value.mean().unstack()

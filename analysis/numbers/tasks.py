@@ -23,10 +23,10 @@ def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
 
 
 def by_count(table: pd.DataFrame, at: str, name: str) -> dict[int, Mean]:
-    """Return n -> the mean of the metric `<name>@<n>` at `arm/checkpoint`, by rising n; no empty means."""
+    """Return n -> the mean of the metric `<name>@<n>` at `arm/checkpoint`, by rising n, if there is one."""
     arm, _, node = at.partition("/")
-    here = table[(table.arm == arm) & (table.node == node)]
-    names = here.metric[here.metric.str.startswith(f"{name}@")].unique()
+    rows = table[(table.arm == arm) & (table.node == node)]
+    names = rows.metric[rows.metric.str.startswith(f"{name}@")].unique()
     means = {int(metric.rpartition("@")[2]): average(measured(table, at, metric)) for metric in names}
     return {n: mean for n, mean in sorted(means.items()) if mean.n}
 
@@ -37,17 +37,17 @@ def tasks(run: Run, arm: str, checkpoint: str) -> dict[str, EvalTask]:
 
 
 def headline(run: Run) -> str:
-    """Return the task that the summary is about: the last checkpoint's first; "" if nothing is evaluated."""
+    """Return the task that the summary is about: the last checkpoint's first task; "" without any."""
     return next((task for end in run.ends[-1:] for task in tasks(run, run.arms[0], end)), "")
 
 
 def measure(table: pd.DataFrame, task: str) -> str:
-    """Return the metric that compares arms on a task: the first measured one of MEASURES, else accuracy."""
+    """Return the metric that compares arms on a task: the first measured of MEASURES, else accuracy."""
     names = set(table.metric[table.step.isna()])
     return next((name for name in MEASURES if f"{task}/{name}" in names), "accuracy")
 
 
 def row_name(run: Run, row: Mapping[Hashable, Any]) -> str:
-    """Return `arm/checkpoint` of a row of the table of arms, with the task if it is not the headline's."""
+    """Return `arm/checkpoint` of a row of the table of arms; with the task if it is not the headline."""
     where = f"{row['arm']}/{row['checkpoint']}"
     return where if row["task"] == headline(run) else f"{where}, {row['task']}"

@@ -1,4 +1,4 @@
-"""A drawing of matplotlib's as the `src` of an image, in few characters."""
+"""An SVG drawing of matplotlib as the `src` of an image, made as short as possible."""
 
 import re
 from collections.abc import Callable
@@ -8,16 +8,17 @@ from markupsafe import Markup
 
 TAG = re.compile(r"<[^>]+>")
 LINE = re.compile(r"(?<=[ML] )[-\d.]+ [-\d.]+(?: L [-\d.]+ [-\d.]+)+")
-PLAIN = " !$'()*+,-./:;=?@_~|{}[]"  # of a data URI in double quotes, beside letters and digits
+# characters that a data URI in double quotes need not escape, beside letters and digits
+PLAIN = " !$'()*+,-./:;=?@_~|{}[]"
 
 
 def svg_uri(svg: str) -> Markup:
-    """The drawing as text, which takes about half of what base64 takes.
+    """Return the drawing as a data URI of escaped text, which is about half as long as base64.
 
-    Without prolog, metadata and the spaces between tags, that no drawing shows; URLs lose line breaks. A
-    style that stands at many elements is written once, as a class. An id that nothing refers to is left out.
-    Of a line through many points each point after the first is written as a step from the point before it, to
-    a tenth of a point (SVG 1.1, §8.3.4).
+    The drawing loses what nobody sees: the prolog, the metadata, the spaces between tags and the ids that
+    nothing refers to. A style that several elements share is written once, as a class. In a line through many
+    points, each point after the first is written as a step from the previous point, rounded to a tenth of a
+    point (SVG 1.1, §8.3.4).
     """
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
@@ -26,18 +27,18 @@ def svg_uri(svg: str) -> Markup:
     drawing = _with_classes(drawing)
     used = set(re.findall(r"#([\w.-]+)", drawing))
     drawing = _in_tags(r' id="([^"]*)"', lambda id_: id_[0] if id_[1] in used else "", drawing)
-    # 'a' in place of "a", which would be %22a%22, where a tag has no ' already
+    # a tag without single quotes gets them for its double quotes, each of which would become %22
     drawing = re.sub(r"<[^>']+>", lambda tag: tag[0].replace('"', "'"), drawing)
     return Markup("data:image/svg+xml,") + Markup(quote(drawing.strip(), safe=PLAIN))
 
 
 def _in_tags(pattern: str, by: Callable[[re.Match], str], drawing: str) -> str:
-    """Replaced in tags alone: text may look like an attribute."""
+    """Replace `pattern` inside tags only, because text between tags may look like an attribute."""
     return TAG.sub(lambda tag: re.sub(pattern, by, tag[0]), drawing)
 
 
 def _in_steps(line: re.Match) -> str:
-    """Return a line `x y L x y L …` as `x y l dx dy dx dy …`; roundings do not add up along it."""
+    """Return a line `x y L x y L …` as `x y l dx dy dx dy …`; rounding errors do not add up."""
     first, *points = line[0].split(" L ")
     x, y = map(float, first.split())
     steps = []
@@ -50,12 +51,12 @@ def _in_steps(line: re.Match) -> str:
 
 
 def _short(number: float) -> str:
-    """Return a number to a tenth, without what SVG does not need: `-.5`, `3`, `0`."""
+    """Return a number rounded to a tenth, without characters that SVG can do without: `-.5`, `3`, `0`."""
     return re.sub(r"^(-?)0\.", r"\1.", f"{number + 0.0:.1f}".removesuffix(".0"))
 
 
 def _with_classes(drawing: str) -> str:
-    """Each style as a class, in the style sheet that the drawing begins with."""
+    """Replace each style by a class, and add the classes to the style sheet at the start of the drawing."""
     names: dict[str, str] = {}
 
     def named(style: re.Match) -> str:

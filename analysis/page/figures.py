@@ -1,4 +1,4 @@
-"""Figures of the page: what may be drawn, and what was."""
+"""Figures of the page: plans of figures that may be drawn, and the drawn figures."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from analysis.page.style import FORMATS, STYLE, save
 
 @dataclass(frozen=True)
 class Plan:
-    """A figure that may be drawn: `draw` returns None where there are no data."""
+    """A figure that may be drawn: `draw` returns None if there are no data."""
 
     name: str
     title: str
     caption: str
     draw: Callable[[], Figure | None]
-    alt_text: str = ""  # what it shows, in words; default: the arms
+    alt_text: str = ""  # what the figure shows, in words; default: the names of the arms
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Drawn:
 
 
 def draw_all(run: Run, plans: Iterable[Plan], folder: Path, formats: Sequence[str] = FORMATS) -> list[Drawn]:
-    """Draw figures into `folder`, in their order, without those that have no data."""
+    """Draw the figures that have data into `folder`, and return them in the order of `plans`."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     with mpl.rc_context(STYLE):

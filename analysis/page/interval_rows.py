@@ -1,8 +1,7 @@
-"""Figures made of rows: a name and a number as text, below them the seeds, their mean and its interval.
+"""Figures made of rows, such as forest plots, ladders and dot plots.
 
-A row may also have a ring, at the mean before training.
-
-Forests, ladders and dot plots are such figures. A row is computed first and drawn later.
+A row has a name and a number as text, and below them the seeds, their mean and its interval. It may also have
+a ring at the mean before training. All rows are computed first; then the figure is drawn.
 """
 
 import math
@@ -19,69 +18,76 @@ from analysis.page.figures import Plan
 from analysis.page.style import WIDTH, margins
 from analysis.statistics.intervals import interval
 
-TALL = 0.43  # inches of a row
+TALL = 0.43  # inches: the height of a row
 GREY = "#6b6b6b"
 
 
 @dataclass(frozen=True)
 class Row:
-    """`text` stands at the right end, and in the figure's alternative text."""
+    """A row of a figure; `text` is shown at its right end, and in the figure's alternative text."""
 
     name: str
     seeds: tuple[float, ...]
     mean: float
-    low: float  # nan: no interval
+    low: float  # the interval of the mean; nan if there is no interval
     high: float
     text: str
     colour: str = GREY
-    before: float = math.nan  # the mean before training; nan: none is drawn
+    before: float = math.nan  # the mean before training; nan: no ring is drawn
 
     @property
     def alt_text(self) -> str:
+        """The row in words."""
         return f"{self.name} {self.text}"
 
 
 def signed(value: float) -> str:
-    """`+0.031`, with a true minus."""
+    """Return a number with its sign and three decimals, such as `+0.031`; a minus is a true minus sign."""
     return f"{value:+.3f}".replace("-", MINUS)
 
 
 def difference(values: Sequence[float]) -> str:
-    """`+0.031 [+0.020, +0.042]` of one difference a seed."""
+    """Return the mean of the seeds' differences with its interval: `+0.031 [+0.020, +0.042]`."""
     mean = signed(sum(values) / len(values))
     return f"{mean} [{', '.join(map(signed, interval(values)))}]" if len(values) > 1 else mean
 
 
 def paired(table: pd.DataFrame, of: str, against: str, metric: str) -> list[float]:
-    """`metric` at `of` less that at `against` (arm/node) by seed; seeds that share both models count once."""
-    one, other = measured(table, of, metric), measured(table, against, metric)
-    both = pd.DataFrame({"d": one.value - other.value, "source": one.source + " " + other.source})
-    return both.dropna().drop_duplicates("source").d.tolist()
+    """Return, for each seed, `metric` of the model `of` minus the metric of the model `against`.
+
+    A model is named `arm/node`. Seeds that share both models count once.
+    """
+    left, right = measured(table, of, metric), measured(table, against, metric)
+    pairs = pd.DataFrame({"d": left.value - right.value, "source": left.source + " " + right.source})
+    return pairs.dropna().drop_duplicates("source").d.tolist()
 
 
 def of_differences(name: str, values: Sequence[float], colour: str) -> Row:
-    """The row of one difference a seed."""
+    """Return the row that shows `values`, one difference for each seed."""
     low, high = interval(values) if len(values) > 1 else (math.nan, math.nan)
     return Row(name, tuple(values), sum(values) / len(values), low, high, difference(values), colour)
 
 
 def of_levels(name: str, numbers: pd.DataFrame, colour: str) -> Row:
-    """The row of measured() rows."""
+    """Return the row that shows `numbers`, the rows of the table that measured() returns."""
     mean = average(numbers)
     seeds = numbers.dropna(subset=["value"]).drop_duplicates("source").value
     return Row(name, tuple(seeds), mean.value, mean.low, mean.high, shown(mean), colour)
 
 
-def plan(name: str, title: str, caption: str, rows: Sequence[Row], label: str, **how: bool) -> Plan:
-    """The figure of these rows, drawn as draw() says; without rows there is none."""
+def plan(name: str, title: str, caption: str, rows: Sequence[Row], label: str, **options: bool) -> Plan:
+    """Return the plan of a figure of these rows; if there are no rows, the plan draws nothing.
+
+    `options` are the keywords of draw().
+    """
     alt_text = "; ".join(row.alt_text for row in rows)
-    return Plan(name, title, caption, lambda: draw(rows, label, **how) if rows else None, alt_text)
+    return Plan(name, title, caption, lambda: draw(rows, label, **options) if rows else None, alt_text)
 
 
 def draw(rows: Sequence[Row], label: str, zero: bool = False, joined: bool = False) -> Figure:
-    """One row under the other on a common axis.
+    """Draw the rows below one another on a common axis.
 
-    zero: draw a line at 0; joined: the means are steps of a ladder.
+    zero: also draw a line at 0; joined: join the means like the steps of a ladder.
     """
     tall = TALL * len(rows) + 0.62
     figure = Figure(figsize=(WIDTH, tall))
@@ -117,7 +123,7 @@ def draw(rows: Sequence[Row], label: str, zero: bool = False, joined: bool = Fal
 
 
 def _box(around: dict[str, float]) -> tuple[float, float, float, float]:
-    """left, bottom, width, height of margins()."""
+    """Return left, bottom, width and height of the panel inside the margins `around` it."""
     return (
         around["left"], around["bottom"], around["right"] - around["left"], around["top"] - around["bottom"],
     )  # fmt: skip

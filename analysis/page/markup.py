@@ -1,4 +1,4 @@
-"""Text that the page shows as it is, made safe before it becomes markup."""
+"""Markup made of text that may contain anything: the text is escaped first."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,13 +7,13 @@ from markupsafe import Markup, escape
 
 
 def script_json(rows: Sequence[Mapping[str, object]]) -> Markup:
-    """JSON that cannot end the script element it stands in, whatever a completion contains."""
+    """Return the rows as JSON for a script element, which no text in the rows can close."""
     text = json.dumps(rows, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def commented_yaml(text: str) -> Markup:
-    """YAML, escaped, with its comments in <i>."""
+    """Return YAML, escaped, with its comments in <i>."""
     lines = []
     for line in text.splitlines():
         at = comment_start(line)
@@ -23,7 +23,10 @@ def commented_yaml(text: str) -> Markup:
 
 
 def comment_start(line: str) -> int:
-    """Where the line's comment starts, or its length: a # at the start or after a space, outside quotes."""
+    """Return the index of the # that starts the line's comment, or the line's length if it has no comment.
+
+    A comment starts with a # outside quotes, at the start of the line or after a space.
+    """
     quote = ""
     for at, char in enumerate(line):
         if quote:

@@ -1,6 +1,6 @@
-"""How every figure looks, and how it is saved: bytes that depend on the numbers alone.
+"""The style of all figures, and the writing of their files: the same numbers give the same bytes.
 
-Width is chosen for a phone: a figure is one column, with panels two abreast.
+The width is chosen for a phone: a figure is one column, with two panels side by side.
 """
 
 import io
@@ -24,17 +24,17 @@ from analysis.numbers.means import Mean
 from analysis.page.palette import PALETTE
 
 WIDTH = 4.8  # inches
-COLUMN = 3.25  # inches: a column of the two of ICML; what the PDF of a figure is as wide as
-FORMATS = ("svg", "pdf", "png")  # of a figure; the page shows the first, which is always there
-LINE = 0.19  # inches of a line of text
+COLUMN = 3.25  # inches: the width of a figure's PDF, which is a column of ICML's two-column style
+FORMATS = ("svg", "pdf", "png")  # a figure's files; the page shows the SVG, which is always written
+LINE = 0.19  # inches: the height of a line of text
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # not all that it may be replaced by, at each word of a drawing
+    "font.sans-serif": ["DejaVu Sans"],  # one font: with a list, matplotlib tries each font for each word
     "font.size": 10.5,
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.titley": 1.0,  # else every title is fitted, which takes a third of the time
+    "axes.titley": 1.0,  # titles stay here; fitting each title takes a third of the drawing time
     "axes.labelsize": 10.5,
     "axes.edgecolor": "#999999",
     "axes.grid": True,
@@ -47,22 +47,27 @@ STYLE: dict[Any, Any] = {
     "ytick.color": "#444444",
     "legend.frameon": False,
     "svg.fonttype": "none",
-    "pdf.fonttype": 42,  # TrueType, which publishers ask for
+    "pdf.fonttype": 42,  # TrueType fonts, which publishers ask for
     "svg.hashsalt": "encore",
 }
 
 
 def dashes(arms: Sequence[str]) -> dict[str, Any]:
-    """Arm -> line style in a shared panel; it changes every half palette, so no two arms look alike."""
+    """Return each arm's line style in a shared panel.
+
+    The style changes after each half of the palette, so that no two arms look alike.
+    """
     styles = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
-    return {arm: styles[place // (len(PALETTE) // 2) % len(styles)] for place, arm in enumerate(arms)}
+    return {arm: styles[position // (len(PALETTE) // 2) % len(styles)] for position, arm in enumerate(arms)}
 
 
 def panels(
     names: Sequence[str], height: float = 1.75, handles: Sequence[Artist] = (), own_x: bool = False
 ) -> tuple[Figure, dict[str, Axes]]:
-    """One small panel a name, two abreast, on common axes, below a legend of `handles`: up to three
-    in one line, more in two columns. own_x: each panel has an x axis of its own, with its labels.
+    """Return a figure with a small panel for each name, and the panels by name.
+
+    Two panels stand side by side, on common axes. Above all panels stands a legend of `handles`: up to three
+    handles in one line, more in two columns. own_x: each panel has an x axis of its own, with its labels.
     """
     columns = min(2, len(names))
     rows = math.ceil(len(names) / columns)
@@ -76,14 +81,14 @@ def panels(
             handles=handles, loc="upper left", ncols=abreast, fontsize=9, handlelength=2.2, borderpad=0,
             bbox_to_anchor=(0.62 / WIDTH, 1 - 0.03 / tall), borderaxespad=0, columnspacing=1.6,
         )  # fmt: skip
-    gaps = {"wspace": 0.08, "hspace": 0.45 if own_x else 0.27}  # of a panel
+    gaps = {"wspace": 0.08, "hspace": 0.45 if own_x else 0.27}  # between panels, as shares of a panel's size
     axes = figure.subplots(
         rows, columns, sharex=not own_x, sharey=True, squeeze=False, gridspec_kw=room | gaps
     )
     axes = axes.ravel()
     for axis in axes[len(names) :]:
         axis.set_visible(False)
-    for axis in axes[max(0, len(names) - columns) : len(names)]:  # the last panel of each column
+    for axis in axes[max(0, len(names) - columns) : len(names)]:  # panels that are the last of their column
         axis.xaxis.set_tick_params(labelbottom=True)
     return figure, dict(zip(names, axes, strict=False))
 
@@ -91,9 +96,10 @@ def panels(
 def stacked(
     count: int, height: float, handles: Sequence[Artist], titles: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    """`count` panels under one another on a common x axis, above a legend of `handles` in two columns.
+    """Return a figure with `count` panels, and the panels, from the top to the bottom.
 
-    titles: leave room for one above each panel.
+    The panels share the x axis. Below them stands a legend of `handles` in two columns. titles: leave room
+    for a title above each panel.
     """
     legend = LINE * math.ceil(len(handles) / 2)
     tall = count * height + legend + 0.75
@@ -109,21 +115,21 @@ def stacked(
 
 
 def powers_of_two(axis: Axes) -> None:
-    """A log axis of x with whole numbers at powers of two."""
+    """Make the x axis logarithmic, with whole numbers at powers of two."""
     axis.set_xscale("log", base=2)
     axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%d"))
     axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
 
 
 def banded(axis: Axes, curve: Mapping[Any, Mean], colour: str, line: Any, alpha: float, **marks: Any) -> None:
-    """Draw a curve, x -> mean, in a band of its intervals."""
+    """Draw a curve, given as x -> mean, and the intervals of its means as a band around it."""
     low, high = ([mean.ends[side] for mean in curve.values()] for side in (0, 1))
     axis.fill_between(list(curve), low, high, color=colour, alpha=alpha, lw=0)
     axis.plot(list(curve), [mean.value for mean in curve.values()], color=colour, ls=line, lw=1.6, **marks)
 
 
 def powers_of_ten(axis: Axes, positive: Sequence[float] | pd.Series) -> None:
-    """A log axis of y between powers of ten, around these values less their lowest hundredth."""
+    """Make the y axis logarithmic between powers of ten, around all values but the lowest hundredth."""
     axis.set_yscale("log", nonpositive="clip")
     low, high = np.log10(np.quantile(np.asarray(positive), [0.01, 1]))
     axis.set_ylim(10.0 ** np.floor(low - 0.01), 10.0 ** np.ceil(high + 0.01))
@@ -132,22 +138,23 @@ def powers_of_ten(axis: Axes, positive: Sequence[float] | pd.Series) -> None:
 
 
 def margins(tall: float, left: float, right: float, bottom: float, top: float) -> dict[str, float]:
-    """Margins around the panels of a figure, from inches to the fractions that gridspec takes.
+    """Turn the margins around a figure's panels from inches into the fractions that gridspec takes.
 
-    They are set, not fitted: panels then line up from figure to figure, and fitting takes as long as drawing.
+    `tall` is the height of the figure in inches. The margins are set, not fitted to the text: fitting takes
+    as long as drawing, and with set margins the panels of all figures line up.
     """
     return {"left": left / WIDTH, "right": 1 - right / WIDTH, "bottom": bottom / tall, "top": 1 - top / tall}
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> None:
-    """<name>.svg, .pdf and .png; no date and a fixed salt, so that the same numbers give the same bytes.
+    """Write <name>.svg, .pdf and .png; equal numbers give equal bytes.
 
-    The PDF is for a paper: as wide as a column, so its text has 6 to 7 points.
+    The PDF is for a paper: it is as wide as a column, and its text is 6 to 7 points high.
     """
     with mpl.rc_context(STYLE):
-        text = io.StringIO()  # by the canvases: figure.savefig would draw everything twice
+        text = io.StringIO()  # printed by the canvas, because figure.savefig draws everything twice
         FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None, "Creator": None})
-        # a hundredth of a point is enough for a path, and halves the file; labels stay as they are
+        # paths are rounded to a hundredth of a point, which halves the file; labels stay as they are
         short = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), text.getvalue())
         (folder / f"{name}.svg").write_text(short, encoding="utf-8")
         if "pdf" in formats:
@@ -158,21 +165,22 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
 
 
 class ColumnPdf(PdfFile):
-    """A PDF whose page is COLUMN wide, and all that is drawn on it, text and lines too, as much smaller.
+    """A PDF with a page as wide as COLUMN, onto which everything is scaled, text and lines included.
 
-    LaTeX's \\includegraphics then needs no width, and what is 7 points high stays so.
+    LaTeX's \\includegraphics then needs no width, and text of 7 points is 7 points high in the paper.
     """
 
     def newPage(self, width: float, height: float) -> None:
+        """Begin the page, and scale all that is drawn on it."""
         scale = COLUMN / width
         super().newPage(COLUMN, height * scale)
         self.output(scale, 0, 0, scale, 0, 0, Op.concat_matrix)
-        self.width, self.height = width, height  # what the renderer cuts at, which counts before the scale
+        self.width, self.height = width, height  # where the renderer clips, in units before scaling
 
 
 def _print_pdf(figure: Figure, path: Path) -> None:
-    """As FigureCanvasPdf.print_pdf, which cannot scale."""
-    figure.dpi = 72  # a PDF's point
+    """Write a figure as a ColumnPdf; FigureCanvasPdf.print_pdf does the same but cannot scale."""
+    figure.dpi = 72  # points per inch of a PDF
     width, height = figure.get_size_inches()
     file = ColumnPdf(path, metadata=dict.fromkeys(("CreationDate", "Creator", "Producer")))
     try:

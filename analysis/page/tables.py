@@ -1,4 +1,4 @@
-"""Tables of the page: as files, and as cells of the template."""
+"""Tables of the page: written as files, and as cells for the template."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from great_tables import GT
 
 from analysis.numbers.means import DASH, MINUS
 
-LONG = 40  # characters from which a cell gets room for a line of text
+LONG = 40  # characters: a cell with more gets the width of a line of text
 NUMERIC = re.compile(
     rf"(< )?[{MINUS}+]?\d[\d.,]*(e\d+)?( ?%)?( \[.*\])?"  # 0.19 [0.18, 0.20], 26.3 % [24.8, 27.8]
     rf"|\d+/\d+|(\d+ (h|min|s) ?)+|{DASH}"
@@ -19,7 +19,7 @@ NUMERIC = re.compile(
 
 @dataclass(frozen=True)
 class Cells:
-    """A table for the template: its rows of text, which columns hold numbers, and which hold long text."""
+    """A table for the template: rows of text, and for each column whether it has numbers or long text."""
 
     columns: list[str]
     rows: list[list[str]]
@@ -28,7 +28,7 @@ class Cells:
 
 
 def cells(frame: pd.DataFrame) -> Cells:
-    """The cells of a frame."""
+    """Return the cells of a frame."""
     rows = [[str(cell) for cell in row] for row in frame.itertuples(index=False)]
     columns = [str(column) for column in frame.columns]
     numeric = [bool(rows) and all(_numeric(row[i]) for row in rows) for i in range(len(columns))]
@@ -37,13 +37,13 @@ def cells(frame: pd.DataFrame) -> Cells:
 
 
 def _numeric(cell: str) -> bool:
-    """Whether a cell is a number, or several: `79.8 %; 97.3 %`."""
+    """Return whether a cell holds a number, or several numbers, as `79.8 %; 97.3 %` does."""
     return all(NUMERIC.fullmatch(part) for part in cell.split("; "))
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table: its numbers, and the same as a reader wants them (default: the numbers)."""
+    """A table: its numbers for the CSV file, and `shown`, the table for readers (default: the numbers)."""
 
     name: str
     title: str
@@ -52,16 +52,16 @@ class Table:
 
     @property
     def readable(self) -> pd.DataFrame:
-        """The table for a reader."""
+        """The table for readers."""
         return self.numbers if self.shown is None else self.shown
 
     @cached_property
     def cells(self) -> Cells:
-        """The table for the template."""
+        """The table for the page's template."""
         return cells(self.readable)
 
 
-SUFFIXES = (".csv", ".md", ".tex", ".html")
+SUFFIXES = (".csv", ".md", ".tex", ".html")  # endings of the files of an exported table
 
 
 def remove(folder: Path, name: str) -> None:
@@ -71,7 +71,10 @@ def remove(folder: Path, name: str) -> None:
 
 
 def export(folder: Path, table: Table, where: str) -> None:
-    """Write <name>.csv with the numbers; .md, .tex and .html for readers, whose title ends with `where`."""
+    """Write <name>.csv with the numbers, and .md, .tex and .html for readers.
+
+    The title for readers ends with `where`.
+    """
     table.numbers.to_csv(folder / f"{table.name}.csv", index=False)
     title, readable = f"{table.title}. {where}", table.readable
     if not len(readable.columns):

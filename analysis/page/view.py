@@ -9,7 +9,7 @@ from analysis.page.tables import Table
 
 @dataclass(frozen=True)
 class View:
-    """A section's tables, which are exported, its figures in their order, and what its template reads."""
+    """A section: its tables, which are also exported, its figures in order, and its template's values."""
 
     tables: Sequence[Table]
     figures: Sequence[Plan]

@@ -1,4 +1,4 @@
-"""The alignment tax: accuracy on tasks that training was not about; and win rates by task."""
+"""The alignment tax, which is lost accuracy on tasks that training did not aim at; and win rates by task."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from encore.recipe.metric_names import OF_LM_EVAL
 
 
 def _taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[str]:
-    """Return the tasks without gold that the contenders are evaluated on: training was not about them."""
+    """Return the tasks without gold that contenders are evaluated on; training did not aim at them."""
     asked = dict.fromkeys(
         name
         for contender in among
@@ -30,10 +30,10 @@ def _taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender])
 def tax(
     run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender], start: Contender | None
 ) -> pd.DataFrame:
-    """Return a row for each contender and such a task: accuracy, and its change since the arm's start.
+    """Return a row for each contender and task: accuracy, and its change since the arm's start.
 
-    The change is paired by seed. For a task of lm-eval the metric is the one that the recipe names, such as
-    DROP's F1.
+    The tasks are those that training did not aim at. The change is paired by seed. For a task of lm-eval the
+    metric is the one that the recipe names, such as DROP's F1.
     """
     rows, metrics = [], set(table.metric)
     for name in _taxed(run, table, task, among):
@@ -57,20 +57,20 @@ def tax(
 
 def tax_shown(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each policy: each task's accuracy, and its change since training began."""
-    since = next(iter(frame.since.dropna()), "the start")
+    start = next(iter(frame.since.dropna()), "the start")
     rows: dict[str, dict[str, str]] = {}
     for entry in frame.to_dict("records"):
         row = rows.setdefault(entry["policy"], {"": entry["policy"]})
         row[entry["task"]] = with_interval(entry["accuracy"], entry["low"], entry["high"])
         change = with_interval(entry["change"], entry["change_low"], entry["change_high"])
-        row[f"{entry['task']}, less that of {since}"] = change
+        row[f"{entry['task']}, less that of {start}"] = change
     return pd.DataFrame(list(rows.values())).fillna(DASH)
 
 
 def by_task(table: pd.DataFrame, task: str, asked: Sequence[str], among: Sequence[Contender]) -> pd.DataFrame:
-    """Return a row for each contender and task: win rate against the world's replies.
+    """Return a row for each contender and task: the win rate against the world's replies.
 
-    [] for under two tasks.
+    The result is [] for fewer than two tasks.
     """
     rows = []
     for name in asked:

@@ -1,4 +1,4 @@
-"""The numbers of the section on preferences: policies, reward models and labels."""
+"""The numbers of section "preferences": policies, reward models and labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ BY_TASK = ("win_rates_by_task", "alignment_tax")  # tables that have a column `t
 
 @dataclass(frozen=True)
 class Preferences:
-    """The preferences that were learned from, and the results of the training."""
+    """The preferences that a run learned from, and the results of the training."""
 
     task: str  # the task on which policies are compared; "" without one
     policies: Sequence[Contender]
@@ -54,7 +54,8 @@ def build(run: Run, table: pd.DataFrame) -> Preferences:
         "reward_models": reward_models.models(run, numbers),
         "labels": labels.labels(run, numbers),
     }
-    for name in ("win_rates", "length_controlled", "over_optimization"):  # tables made of more than numbers
+    # tables that need more than the numbers of a record
+    for name in ("win_rates", "length_controlled", "over_optimization"):
         frames[name] = run.kept(name, partial(frames.__getitem__, name))
     filled = {name: frame for name, frame in frames.items() if len(frame)}
     of_tasks = {name for table in BY_TASK if table in filled for name in filled[table].task}

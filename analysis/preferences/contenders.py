@@ -1,6 +1,6 @@
 """The policies that a report compares with each other.
 
-A policy that several arms share is one contender, whichever of them had it evaluated.
+A policy that several arms share is one contender, whichever of the arms evaluated it.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from encore.recipe.graph import Node
 
 @dataclass(frozen=True)
 class Contender:
-    """A policy, with the first arm and checkpoint that have it."""
+    """A policy, with the first arm and checkpoint that it belongs to."""
 
     name: str
     arm: str
     checkpoint: str
-    last: bool  # whether it is the last of its arm's checkpoints that no other arm shares
+    last: bool  # whether it is the last of its arm's checkpoints among those that no other arm shares
     shared: bool  # whether several arms share it, or its checkpoint has no other policy
-    stage: str  # the stage that made it; "" for a model from elsewhere
+    stage: str  # the stage that made it; "" for a model from outside
 
     @property
     def at(self) -> str:
@@ -52,11 +52,11 @@ def asked_tasks(run: Run) -> list[str]:
 
 
 def contenders(run: Run, table: pd.DataFrame, task: str) -> list[Contender]:
-    """Return every distinct policy measured on the task, in the order of arms and their checkpoints."""
+    """Return every distinct policy measured on the task, in the order of the arms and their checkpoints."""
     by = f"{task}/{tasks.measure(table, task)}"
     having: dict[
         tuple, list[tuple[str, str]]
-    ] = {}  # the models, one for each seed -> the (arm, checkpoint)s that they are
+    ] = {}  # the models, one for each seed -> every (arm, checkpoint) that has these models
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
             if len(measured(table, f"{arm}/{checkpoint}", by)):
@@ -74,7 +74,11 @@ def contenders(run: Run, table: pd.DataFrame, task: str) -> list[Contender]:
 
 
 def _named(policy: Contender, among: Sequence[Contender], several: bool) -> Contender:
-    """Return a contender named by its arm if it is the last of several; else by its checkpoint if unique."""
+    """Return the policy under its name in tables, which is an arm, a checkpoint, or `arm/checkpoint`.
+
+    The last policy of an arm is named after the arm if there are `several` arms. Others are named after their
+    checkpoint, if no other policy has a checkpoint of this name.
+    """
     if policy.last and not policy.shared:
         return replace(policy, name=policy.arm) if several else policy
     alike = [
@@ -87,13 +91,13 @@ def _named(policy: Contender, among: Sequence[Contender], several: bool) -> Cont
 
 
 def model(run: Run, arm: str, checkpoint: str, seed: int) -> Node | str:
-    """Return the owner of the stage that made a checkpoint's model; for a model from elsewhere its name."""
+    """Return the owner of the stage that made a checkpoint's model; the model's name if no stage made it."""
     node = run.evaluation(arm, checkpoint, seed)
     return run.graph.inputs(node).get("model") or str(run.graph.model_of(node))
 
 
 def baseline(run: Run, among: Sequence[Contender]) -> Contender | None:
-    """Return the evaluations' reference policy; else checkpoint `sft`, else the first contender, or None."""
+    """Return the evaluations' reference policy, else checkpoint `sft`, else the first contender or None."""
     named = run.recipe.evals(run.scale, run.arms[0]).models.reference
     stage = (named or "").partition("@")[0].rpartition("/")[2]
     by_stage = (contender for contender in among if stage and contender.stage == stage)
@@ -104,8 +108,8 @@ def baseline(run: Run, among: Sequence[Contender]) -> Contender | None:
 def representatives(among: Sequence[Contender], most: int) -> list[Contender]:
     """Return at most `most` of the contenders, in their order.
 
-    Those that arms share are chosen first, then one arm's end for each stage that made one, then the other
-    ends, then the rest.
+    Contenders that arms share are chosen first, then one arm's end for each stage that made one, then the
+    other ends, then the rest.
     """
     shared = [policy for policy in among if policy.shared]
     ends = [policy for policy in among if policy.last and not policy.shared]
@@ -116,7 +120,7 @@ def representatives(among: Sequence[Contender], most: int) -> list[Contender]:
 
 
 def in_arm(run: Run, contender: Contender, arm: str) -> Contender:
-    """Return the policy as another arm evaluated it, with that arm's proxy; unchanged if that arm did not."""
+    """Return the policy as another arm evaluated it, with that arm's proxy; else unchanged."""
     policy_model = model(run, contender.arm, contender.checkpoint, run.seeds[0])
     for checkpoint in run.checkpoints(arm):
         if model(run, arm, checkpoint, run.seeds[0]) == policy_model:
@@ -125,7 +129,7 @@ def in_arm(run: Run, contender: Contender, arm: str) -> Contender:
 
 
 def own_start(run: Run, contender: Contender, start: Contender) -> Contender:
-    """Return the counterpart of `start` in the policy's arm: arms of other sizes start from other models."""
+    """Return the counterpart of `start` in the policy's arm, as arms of other sizes have other models."""
     for checkpoint in run.checkpoints(contender.arm):
         made_by = model(run, contender.arm, checkpoint, run.seeds[0])
         if isinstance(made_by, Node) and made_by.name == start.stage:
@@ -134,6 +138,6 @@ def own_start(run: Run, contender: Contender, start: Contender) -> Contender:
 
 
 def proxies(run: Run, among: Sequence[Contender]) -> int:
-    """Return how many different reward models judge these policies."""
+    """Return the number of different reward models that judge these policies."""
     nodes = (run.evaluation(policy.arm, policy.checkpoint) for policy in among)
     return len({run.graph.inputs(node).get("proxy") for node in nodes} - {None})

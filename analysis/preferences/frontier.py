@@ -1,8 +1,8 @@
 """The price of reward in divergence: gold and proxy reward against the KL to the reference policy.
 
-Each policy is a dot with intervals in both directions. A method is better than another where it has more gold
-reward at the same KL. One dot a method says little about that, so lines join arms that differ in one number
-alone (a swept coefficient), and the checkpoints of one arm.
+Each policy is a dot with intervals in both directions. A method is better than another if it has more gold
+reward at the same KL. One dot for each method says little about that. So lines join arms that differ in one
+number alone (a swept coefficient), and the checkpoints of one arm.
 """
 
 import math
@@ -30,7 +30,7 @@ TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 @dataclass(frozen=True)
 class Place:
-    """A policy's KL and rewards, without a reward that was not measured."""
+    """A policy's KL and its rewards; a reward that was not measured is missing."""
 
     contender: Contender
     kl: Mean
@@ -38,7 +38,7 @@ class Place:
 
 
 def places(table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[Place]:
-    """Return the contenders whose KL to the reference was measured."""
+    """Return the contenders with a measured KL to the reference."""
     measured_places = []
     for contender in among:
         kl = average(measured(table, contender.at, f"{task}/kl"))
@@ -52,7 +52,7 @@ def places(table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[P
 def draw(
     places: Sequence[Place], sweeps: Mapping[str, Sequence[str]], palette: Mapping[str, str]
 ) -> Figure | None:
-    """Draw a panel for gold above one for proxy; None below three policies, or if none is an arm's own."""
+    """Draw a panel for gold above a panel for proxy; None for under three policies, or shared ones."""
     arms = [place.contender.arm for place in places if place.contender.last and not place.contender.shared]
     if len(places) < 3 or not arms:
         return None
@@ -68,13 +68,13 @@ def draw(
     rewards = [name for name in REWARDS if any(name in place.rewards for place in places)]
     figure, axes = stacked(len(rewards), 2.3, handles)
     for axis, name in zip(axes, rewards, strict=True):
-        here = [place for place in places if name in place.rewards]
+        measured = [place for place in places if name in place.rewards]
         for key, line in joined.items():
             _join(axis, [place for place in line if name in place.rewards], name, GREY, dashes[key])
-        for arm in dict.fromkeys(place.contender.arm for place in here):
-            path = [place for place in here if place.contender.arm == arm and not place.contender.shared]
+        for arm in dict.fromkeys(place.contender.arm for place in measured):
+            path = [place for place in measured if place.contender.arm == arm and not place.contender.shared]
             _join(axis, path, name, palette[arm], "-")
-        for place in here:
+        for place in measured:
             _dot(axis, place, name, palette, marks)
         axis.margins(y=0.1)
         axis.set_ylabel(f"{name} reward", fontsize=9.5)
@@ -111,7 +111,7 @@ def _dot(axis: Axes, place: Place, name: str, palette: Mapping[str, str], marks:
 
 
 def _square_root(axis: Axes, largest: float) -> None:
-    """Make an x axis from 0 that is linear in the square root, with round ticks that do not touch."""
+    """Make an x axis from 0 that is linear in the square root, with round ticks that do not overlap."""
     axis.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
     largest = max(largest, 0.01) * 1.06
     axis.set_xlim(0, largest)
@@ -125,13 +125,13 @@ def _square_root(axis: Axes, largest: float) -> None:
 
 
 def short(key: str) -> str:
-    """Return `ppo kl_coef` for `ppo.args.kl_coef`."""
+    """Return a short name of a key: `ppo kl_coef` for `ppo.args.kl_coef`."""
     parts = [part for part in key.split(".") if part != "args"]
     return " ".join(parts[:1] + parts[-1:]) if len(parts) > 1 else key
 
 
 def alt_text(places: Sequence[Place]) -> str:
-    """Return every policy's gold reward and KL in words."""
+    """Return the gold reward and KL of every policy in words."""
     return "; ".join(
         f"{at.contender.name}: gold {number(at.rewards['gold'].value)} at a KL of {number(at.kl.value)}"
         for at in places

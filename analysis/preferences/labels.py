@@ -14,17 +14,19 @@ NOT_SHOWN = ("last", "last_fifth", "mean", "max")
 
 
 def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each distinct `label` stage and metric: the labeller, and the mean over seeds."""
+    """Return a row for each distinct `label` stage and metric, with the labeller and the mean over seeds."""
     rows, seen = [], set()
     for arm in run.arms:
         for node in run.stages(arm, run.seeds[0], KIND):
             label = run.label(node)
-            here = table[(table.arm == arm) & (table.node == label) & table.step.isna()]
-            key = tuple(sorted(here.source.unique()))
-            if not len(here) or (key, label) in seen:
+            numbers = table[(table.arm == arm) & (table.node == label) & table.step.isna()]
+            key = tuple(sorted(numbers.source.unique()))
+            if not len(numbers) or (key, label) in seen:
                 continue
             seen.add((key, label))
-            metrics = [metric for metric in here.metric.unique() if metric.partition("/")[0] not in NOT_SHOWN]
+            metrics = [
+                metric for metric in numbers.metric.unique() if metric.partition("/")[0] not in NOT_SHOWN
+            ]
             for metric in sorted(metrics, key=_place):
                 mean = average(measured(table, f"{arm}/{label}", metric))
                 by = {"arm": arm, "stage": label, "by": _labeller(run.graph.stage(node)), "metric": metric}
@@ -38,7 +40,7 @@ def _place(metric: str) -> tuple[int, str]:
 
 
 def _labeller(stage: Stage) -> str:
-    """Return the labeller as `annotator, agreement 0.75`."""
+    """Return the labeller in words, such as `annotator, agreement 0.75`."""
     assert isinstance(stage, LabelStage)
     dials = stage.labeller.model_dump(exclude_unset=True)
     return ", ".join([stage.by, *(f"{key.replace('_', ' ')} {value}" for key, value in dials.items())])
@@ -63,7 +65,7 @@ def labels_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cell(values: pd.Series) -> str:
-    """Return a count as a count, a share with its interval."""
+    """Return a count as a whole number, and a share with its interval."""
     if abs(values.value) >= 2 or float(values.value).is_integer():
         return f"{values.value:,.0f}"
     return with_interval(values.value, values.low, values.high)

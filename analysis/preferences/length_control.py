@@ -117,7 +117,7 @@ def rate(policy: BySeed, other: BySeed, score: str) -> Mean:
 
 
 def against(replies: Mapping[str, BySeed], baseline: str, of_baseline: Mapping[str, BySeed]) -> pd.DataFrame:
-    """Return a row for each contender but the baseline: its plain and controlled rates by gold and proxy.
+    """Return a row for each contender but the baseline: plain and controlled win rates by gold and proxy.
 
     `of_baseline` maps a contender to the baseline's replies, scored by that contender's proxy.
     """
@@ -141,7 +141,7 @@ def against(replies: Mapping[str, BySeed], baseline: str, of_baseline: Mapping[s
 
 
 def against_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the same for a reader."""
+    """Return the table of against() for readers."""
     rows = []
     for row in frame.to_dict("records"):
         out = {"": row["of"], "tokens more": number(row["length"], "length")}

@@ -31,21 +31,21 @@ from analysis.statistics.intervals import interval
 
 POINTS = 40  # points of an arm's curve; if it has more, neighbouring rollouts are averaged
 FEW = 4  # up to this number of arms, each seed has a thin line
-OWN = {"RL": "rl", "best-of-n": "bon"}  # how the policy moved -> its form
+OWN = {"RL": "rl", "best-of-n": "bon"}  # way in which the policy moved -> its form
 BEST = re.compile(r"(?P<task>[^/]+)/(?P<reward>gold|proxy)/bon@(?P<n>\d+)")
 BLACK = "#333333"
 
 
 @dataclass(frozen=True)
 class Track:
-    """The gain in one reward along d: mean over seeds; `seeds` has (d, gain) of each."""
+    """The gain in one reward along the distance d, as mean over seeds; `seeds` has (d, gain) of each seed."""
 
     arm: str
-    by: str  # RL or best-of-n
-    reward: str  # gold or proxy
+    by: str  # the way in which the policy moved: RL or best-of-n
+    reward: str  # the reward: gold or proxy
     d: np.ndarray  # (points,) sqrt of nats
     gain: np.ndarray  # (points,)
-    low: np.ndarray  # (points,) of its interval; nan without one
+    low: np.ndarray  # (points,): lower end of its interval; nan without an interval
     high: np.ndarray
     seeds: tuple[tuple[np.ndarray, np.ndarray], ...]
 
@@ -53,20 +53,20 @@ class Track:
 def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
     """Return gold and proxy along the curve of each arm's first `ppo` stage; a shared stage has one track.
 
-    A later stage starts from another policy, to which its KL and its gains would refer.
+    A later stage is left out: it starts from another policy, from which its KL and gains would be measured.
     """
     names = [KL, *CURVES.values()]
     logged = table[table.step.notna() & table.metric.isin(names)].dropna(subset=["value"])
     tracks, seen = [], set()
     for arm in run.arms:
-        here = logged[(logged.arm == arm) & (logged.node == _first_ppo(run, arm))]
-        key = tuple(sorted(here.source.unique()))
-        if not len(here) or key in seen:
+        curve = logged[(logged.arm == arm) & (logged.node == _first_ppo(run, arm))]
+        key = tuple(sorted(curve.source.unique()))
+        if not len(curve) or key in seen:
             continue
         seen.add(key)
-        distance = binned(here[here.metric == KL], POINTS)
+        distance = binned(curve[curve.metric == KL], POINTS)
         for reward, metric in CURVES.items():
-            rows = here[here.metric == metric]
+            rows = curve[curve.metric == metric]
             values = binned(rows, POINTS)
             steps = distance.index.intersection(values.index)
             if not len(steps):
@@ -74,9 +74,9 @@ def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
             start = rows.value[rows.step == rows.step.min()].mean()
             kl, gains = distance.loc[steps], values.loc[steps] - start
             seeds = [(_root(kl[seed]), gains[seed].to_numpy()) for seed in gains.columns if seed in kl]
-            none = np.full(len(steps), np.nan)
+            nan = np.full(len(steps), np.nan)
             tracks.append(
-                Track(arm, "RL", reward, _root(kl.mean(axis=1)), gains.mean(axis=1).to_numpy(), none, none,
+                Track(arm, "RL", reward, _root(kl.mean(axis=1)), gains.mean(axis=1).to_numpy(), nan, nan,
                       tuple(seeds))
             )  # fmt: skip
     return tracks
@@ -91,9 +91,9 @@ def _root(kl: pd.Series) -> np.ndarray:
 
 
 def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> list[Track]:
-    """Return gold and proxy of the initial policy's best of n samples by the proxy; one track for each proxy.
+    """Return gold and proxy of the initial policy's best of n samples by the proxy, a track for each proxy.
 
-    Of several tasks the one with the largest n counts.
+    If several tasks are possible, the task with the largest n counts.
     """
     tracks: list[Track] = []
     seen = set()
@@ -101,8 +101,8 @@ def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> li
         return tracks
     for arm in run.arms:
         checkpoint = in_arm(run, initial, arm).checkpoint
-        here = table[(table.arm == arm) & (table.node == checkpoint)].metric.unique()
-        drawn = [match for metric in here if (match := BEST.fullmatch(str(metric)))]
+        metrics = table[(table.arm == arm) & (table.node == checkpoint)].metric.unique()
+        drawn = [match for metric in metrics if (match := BEST.fullmatch(str(metric)))]
         if not drawn:
             continue
         task = max(drawn, key=lambda match: int(match["n"]))["task"]
@@ -130,7 +130,7 @@ def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> li
 
 
 def _less(rows: pd.DataFrame, start: pd.DataFrame) -> pd.DataFrame:
-    """Return measured() rows minus those of the same seed in `start`."""
+    """Return the rows of measured() minus the rows of the same seed in `start`."""
     shift = start.value.reindex(rows.index)
     return rows.assign(**{column: rows[column] - shift for column in ("value", "low", "high")})
 
@@ -138,8 +138,9 @@ def _less(rows: pd.DataFrame, start: pd.DataFrame) -> pd.DataFrame:
 def fits(tracks: Sequence[Track]) -> pd.DataFrame:
     """Return a row for each track and form.
 
-    alpha and beta are means over seeds, each fitted by itself, with intervals; highest_at_kl belongs to the
-    form with these weights. Both R^2 are of the fit to the mean over seeds: on all points, and held out.
+    alpha and beta are means over seeds, with intervals; each seed is fitted separately. highest_at_kl belongs
+    to the form with these weights. Both R^2 are of the fit to the mean over seeds: on all points, and held
+    out.
     """
     rows = []
     for track in tracks:
@@ -175,7 +176,7 @@ def fits(tracks: Sequence[Track]) -> pd.DataFrame:
 
 
 def _highest(form: Fit, reached: float) -> float:
-    """Return the d at which a form is highest: 0 if it only falls, nan if it only rises or is a cubic."""
+    """Return the d at which a form is highest: 0 if it only falls; nan if it only rises, or is a cubic."""
     falls = math.isnan(form.top) and not math.isnan(form.alpha) and form(np.array([reached]))[0] < 0
     return 0.0 if falls else form.top
 
@@ -215,7 +216,7 @@ def _r2(value: float) -> str:
 
 
 def draw(tracks: Sequence[Track], palette: Mapping[str, str], beside: Sequence[Track] = ()) -> Figure | None:
-    """Draw gain in gold above gain in proxy, against d; dotted: the fitted form.
+    """Draw the gain in gold above the gain in proxy, against d; dotted: the fitted form.
 
     `beside` are tracks of another kind, drawn as black crosses.
     """
@@ -258,7 +259,7 @@ def _track(axis: Axes, track: Track, colour: str, style: Any, seeds: bool) -> No
 
 
 def form_of(tracks: Sequence[Track]) -> str:
-    """Return the form fitted to these tracks, as it is written."""
+    """Return the formula of the form fitted to these tracks."""
     return reward_fits.WRITTEN[OWN[tracks[0].by]] if tracks else ""
 
 

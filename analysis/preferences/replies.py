@@ -1,7 +1,7 @@
 """The contenders' replies to the items of a task, with their scores.
 
-Evaluations ask every policy of a seed the same items, and a seed's policy is compared with the same seed's:
-comparisons are paired by both.
+Evaluations ask every policy of a seed the same items, and a policy is compared with another of the same seed.
+So comparisons are paired by item and by seed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,16 @@ from analysis.preferences.contenders import Contender, in_arm, representatives
 from encore.recipe.graph import Node
 from evals.metrics import DIGITS
 
-MOST = 12  # contenders that a page has room for
-REFERENCE = "reference reply"  # the world's own reply to each item, as one more contender
+MOST = 12  # largest number of contenders on a page
+REFERENCE = "reference reply"  # name of the world's own replies, which are one more contender
 
 
 @dataclass(frozen=True)
 class Replies:
-    """The scores of one policy's replies (one seed): arrays (items, samples) by the score's name.
+    """The scores of one policy's replies in one seed, as arrays (items, samples) by the score's name.
 
-    Names: gold, tokens, and if the evaluation has them proxy and reference_gold, of the world's own reply.
+    The names are gold and tokens and, if the evaluation has them, proxy, and reference_gold for the world's
+    own replies.
     """
 
     items: tuple[tuple[int, str], ...]  # number and question of each item
@@ -36,9 +37,9 @@ Read = dict[Node, Replies | None]
 def of_all(
     run: Run, among: Sequence[Contender], start: Contender | None, task: str
 ) -> tuple[dict[str, BySeed], dict[str, BySeed]]:
-    """Return replies of at most MOST contenders, by name; and by the same names those of `start`.
+    """Return the replies of at most MOST contenders, by name, and by the same names the replies of `start`.
 
-    The latter are scored by the proxy that scored the contender of that name.
+    The replies of `start` are scored by the proxy that scored the contender of that name.
     """
     of_contenders: dict[str, BySeed] = {}
     of_start: dict[str, BySeed] = {}
@@ -53,7 +54,7 @@ def of_all(
 
 
 def _of_one(run: Run, contender: Contender, task: str, read: Read) -> BySeed:
-    """Return replies by seed, without the seeds whose samples are not on disk or have no gold score.
+    """Return replies by seed; seeds without samples on disk or without gold scores are left out.
 
     `read` is a cache.
     """
@@ -61,13 +62,13 @@ def _of_one(run: Run, contender: Contender, task: str, read: Read) -> BySeed:
     for seed in run.seeds:
         node = run.graph.owner(run.evaluation(contender.arm, contender.checkpoint, seed))
         if node not in read:
-            read[node] = _read(run, node, task)
+            read[node] = _read_replies(run, node, task)
         if (replies := read[node]) is not None:
             by_seed[seed] = replies
     return by_seed
 
 
-def _read(run: Run, node: Node, task: str) -> Replies | None:
+def _read_replies(run: Run, node: Node, task: str) -> Replies | None:
     rows = [row for row in run.samples(node) if row["task"] == task and row.get("gold")]
     if not rows:
         return None
@@ -80,7 +81,7 @@ def _read(run: Run, node: Node, task: str) -> Replies | None:
 
 
 def reference(by_seed: BySeed) -> dict[str, BySeed]:
-    """Return the world's own replies as one more contender, to the items of each seed; {} without them.
+    """Return the world's own replies as another contender, for the items of each seed; {} without them.
 
     Seeds that were asked the same items have the same replies, which count once.
     """
@@ -95,7 +96,7 @@ def reference(by_seed: BySeed) -> dict[str, BySeed]:
 
 
 def paired(policy: Replies, other: Replies, score: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return both sides' scores (items, samples), of the items that both were asked."""
+    """Return the scores of both sides (items, samples), for the items that both were asked."""
     shared = sorted(set(policy.items) & set(other.items))
     sides = []
     for side in (policy, other):

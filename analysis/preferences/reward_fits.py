@@ -23,7 +23,8 @@ from scipy import linalg
 
 from analysis.numbers.means import MINUS
 
-FORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # name -> columns, of d (points,)
+# name -> function of d (points,) that makes its columns
+FORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "bon": lambda d: np.stack([d, -(d**2)], axis=1),
     "rl": lambda d: np.stack([d, -d * np.log(d)], axis=1),
     "linear": lambda d: d[:, None],
@@ -40,7 +41,7 @@ WRITTEN = {
 
 @dataclass(frozen=True)
 class Fit:
-    """A form with its weights, one for each column; alpha, then beta if it has one."""
+    """A form with its weights, one for each of its columns: alpha, and beta if the form has two."""
 
     form: str
     weights: tuple[float, ...]
@@ -59,8 +60,8 @@ class Fit:
 
     @property
     def top(self) -> float:
-        """The d at which the form is highest; nan if that is at no finite KL d² > 0."""
-        if not self.beta > 1e-9 * abs(self.alpha):  # a straight line, up to rounding
+        """The d at which the form is highest; nan if there is no such d with finite d² > 0."""
+        if not self.beta > 1e-9 * abs(self.alpha):  # without beta the form is a straight line, up to rounding
             return math.nan
         ratio = self.alpha / self.beta
         with np.errstate(over="ignore"):
@@ -69,15 +70,15 @@ class Fit:
 
 
 def best_of_n_kl(n: float) -> float:
-    """Return the nats between the best of n samples and one sample: log n - (n - 1) / n.
+    """Return the KL in nats between the best of n samples and one sample: log n - (n - 1) / n.
 
-    It is from Stiennon et al. (2020, App. G.3).
+    The formula is from Stiennon et al. (2020, App. G.3).
     """
     return math.log(n) - (n - 1) / n
 
 
 def fit(form: str, d: np.ndarray, gain: np.ndarray) -> Fit | None:
-    """Return least squares over the points with d > 0; None if they do not determine the form's weights."""
+    """Return the least-squares fit over points with d > 0; None if they do not determine the weights."""
     d, gain = _usable(d, gain)
     columns = FORMS[form](d)
     if len(d) < columns.shape[1] or np.linalg.matrix_rank(columns) < columns.shape[1]:
@@ -89,7 +90,7 @@ def fit(form: str, d: np.ndarray, gain: np.ndarray) -> Fit | None:
 def r_squared(fitted: Fit, d: np.ndarray, gain: np.ndarray) -> float:
     """Return 1 - squared error of the fit / squared error of the points' mean.
 
-    Below 0: worse than the mean.
+    A value below 0 means that the fit is worse than the mean.
     """
     d, gain = _usable(d, gain)
     about = float(((gain - gain.mean()) ** 2).sum()) if len(gain) else 0.0
@@ -104,9 +105,9 @@ def _halves(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def held_out(form: str, d: np.ndarray, gain: np.ndarray) -> float:
-    """Return R^2 in the upper half of the form fitted to the lower half.
+    """Return R^2 in the upper half of d, for the form fitted to the lower half.
 
-    Nan with too few points in either.
+    It is nan if either half has too few points.
     """
     d, gain = _usable(d, gain)
     near, far = _halves(d)

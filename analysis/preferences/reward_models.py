@@ -1,8 +1,8 @@
-"""Reward models: whether they are as right as they are confident, and whether length buys reward.
+"""Reward models: whether they are as often right as they are confident, and whether length buys reward.
 
 A reward model says that one reply is better than another with confidence sigmoid(|difference of rewards|).
-calibration.csv of a `reward_model` stage has, of its held-out pairs in bins of that confidence, how often the
-labeller agreed: columns bin_low, bin_high, predicted (mean confidence), observed (share), count.
+calibration.csv of a `reward_model` stage bins its held-out pairs by confidence, and says how often the
+labeller agreed. Its columns are bin_low, bin_high, predicted (mean confidence), observed (share) and count.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ GREY = "#b0b0b0"
 
 
 def stages(run: Run) -> dict[str, tuple[str, str]]:
-    """Return shown name -> (arm, stage) of every distinct reward model; a shared one is named once."""
+    """Return name on the page -> (arm, stage) of every distinct reward model; a shared one has one name."""
     by_name: dict[str, tuple[str, str]] = {}
     seen = set()
     for arm in run.arms:
@@ -54,9 +54,9 @@ def stages(run: Run) -> dict[str, tuple[str, str]]:
 
 
 def calibration(run: Run, arm: str, stage: str) -> pd.DataFrame:
-    """Return the calibration of a stage, seeds pooled, with the columns of calibration.csv.
+    """Return the calibration of a stage, pooled over seeds, with the columns of calibration.csv.
 
-    No rows without any.
+    There are no rows if the stage has no calibration.
     """
     parts = []
     for node in dict.fromkeys(node for seed in run.seeds for node in run.stages(arm, seed)):
@@ -75,7 +75,7 @@ def calibration(run: Run, arm: str, stage: str) -> pd.DataFrame:
 
 
 def draw_calibration(run: Run, palette: Mapping[str, str]) -> Figure | None:
-    """Draw how often the labeller agreed against the model's confidence, a panel for each reward model."""
+    """Draw how often the labeller agreed against the model's confidence, in a panel for each reward model."""
     by_name = {name: bins for name, place in stages(run).items() if len(bins := calibration(run, *place))}
     if not by_name:
         return None
@@ -98,7 +98,7 @@ def draw_calibration(run: Run, palette: Mapping[str, str]) -> Figure | None:
 
 
 def draw_margins(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
-    """Draw accuracy in each quarter of the held-out pairs against the labeller's mean margin in it."""
+    """Draw the accuracy in each quarter of the held-out pairs against the labeller's mean margin."""
     lines: dict[str, list[tuple[float, Mean]]] = {}
     for name, (arm, stage) in stages(run).items():
         place = f"{arm}/{stage}"
@@ -130,7 +130,7 @@ def draw_margins(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> F
 
 
 def models(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each reward model and metric: mean over models with its interval."""
+    """Return a row for each reward model and metric, with the mean over models and its interval."""
     rows = []
     for name, (arm, stage) in stages(run).items():
         for metric in METRICS:
@@ -141,7 +141,7 @@ def models(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def models_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each metric and a column for each reward model, for a reader."""
+    """Return the table of models() for readers: a row for each metric, a column for each reward model."""
     cells = {
         (row["reward_model"], row["metric"]): with_interval(row["value"], row["low"], row["high"])
         for row in frame.to_dict("records")

@@ -1,4 +1,4 @@
-"""Settings of a sweep, in which several arms differ by one number."""
+"""The settings of a sweep, in which several arms differ by one number."""
 
 import json
 
@@ -7,10 +7,10 @@ from analysis.numbers.settings import of_stages
 
 
 def sweeps(run: Run) -> dict[str, list[str]]:
-    """Return setting of a stage -> the arms whose stages differ in this number alone, in its order.
+    """Return setting of a stage -> the arms whose stages differ in this number alone, in the number's order.
 
-    A second group of arms for one setting is named `key (2)`. The owner of a needed stage of the recipe does
-    not count as a difference: that stage's settings may.
+    A second group of arms for one setting is named `key (2)`. If arms need stages of the recipe with
+    different owners, this does not count as a difference, because the stages' settings may differ.
     """
     by_arm = {}
     for arm in run.arms:
@@ -34,7 +34,7 @@ def sweeps(run: Run) -> dict[str, list[str]]:
 
 
 def _number(text: str | None) -> float | None:
-    """Return the number that a setting is; None for any other setting."""
+    """Return the number that a setting is; None if it is no number."""
     try:
         value = json.loads(text or "null")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Preferences on the page: policies against each other, reward against divergence, reward models and labels.
+"""Section "preferences" of the page: policies compared, rewards and KL, reward models, labels.
 
 Tables and figures for which the run has no data are left out.
 """
@@ -33,11 +33,11 @@ from analysis.preferences.reward_fits import ALPHA, BETA, WRITTEN
 
 @dataclass(frozen=True)
 class Kind:
-    """A table of this section: its name, its caption, and its form for a reader."""
+    """A table of this section: its name, its caption, and its form for readers."""
 
     name: str
     title: str
-    caption: str  # {against}: the policy that the others are compared with
+    caption: str  # caption of the table; {against} is the policy that the others are compared with
     shown: Callable[[pd.DataFrame], pd.DataFrame]
 
 

@@ -1,11 +1,11 @@
 """Win rates: how often one policy's reply is better than another's to the same prompt.
 
-One reply of each is drawn for an item: a better score counts 1, an equal one 1/2. With n samples a side this
-probability is the mean over all n x n pairs; the win rate is its mean over items and seeds.
+For each item, a reply of each policy is drawn: a better score counts 1, an equal one 1/2. With n samples a
+side this probability is the mean over all n x n pairs; the win rate is its mean over items and seeds.
 
 Items and seeds are both samples. If each seed has its own items, seeds are drawn with replacement, each with
 its items: the variation of items is part of the variation of seeds. If every seed's policies answer the same
-items, items and seeds are crossed, and the interval is that of the pigeonhole bootstrap (Owen 2007, Annals of
+items, items and seeds are crossed, and the interval comes from the pigeonhole bootstrap (Owen 2007, Annals of
 Applied Statistics 1:386): items are drawn with replacement, and so are seeds; a pair of the two counts as
 often as both were drawn. An item keeps both policies' replies, so comparisons stay paired. For few seeds the
 interval is widened as statistics.intervals does.
@@ -30,15 +30,18 @@ COLUMNS = ["of", "against", "win_rate", "low", "high", "items", "seeds"]
 
 
 def better(first: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the probability (items,) that a sample beats one of `other`, ties half; both (items, n)."""
+    """Return the probability (items,) that a sample beats one of `other`; a tie counts half.
+
+    Both arrays are (items, n).
+    """
     a, b = first[:, :, None], other[:, None, :]  # (items, n, 1), (items, 1, m)
     return ((a > b) + 0.5 * (a == b)).mean(axis=(1, 2))
 
 
 def estimate(chances: np.ndarray, crossed: bool, draws: int = DRAWS) -> Mean:
-    """Return the mean of chances (seeds, items) with its interval; nan without any.
+    """Return the mean of chances (seeds, items) with its interval; nan without any chances.
 
-    `crossed`: all seeds have the same items. One seed's interval is over its items.
+    `crossed`: all seeds have the same items. The interval of a single seed is over its items.
     """
     seeds, items = chances.shape
     if not chances.size:
@@ -69,9 +72,9 @@ def _drawn(seeds: int, items: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def between(first: BySeed, other: BySeed, score: str = "gold") -> np.ndarray:
-    """Return the chances (seeds, items) of one policy against another.
+    """Return the chances (seeds, items) that one policy beats another.
 
-    Shared pairs of policies count once.
+    Pairs of policies that seeds share count once.
     """
     rows: list[np.ndarray] = []
     seen: set[tuple[int, int]] = set()
@@ -86,7 +89,7 @@ def between(first: BySeed, other: BySeed, score: str = "gold") -> np.ndarray:
 
 
 def matrix(replies: Mapping[str, BySeed], score: str = "gold") -> pd.DataFrame:
-    """Return a row for each pair of contenders, each way."""
+    """Return a row for each ordered pair of contenders."""
     rows = []
     for first, other in combinations(replies, 2):
         chances = between(replies[first], replies[other], score)
@@ -101,7 +104,7 @@ def matrix(replies: Mapping[str, BySeed], score: str = "gold") -> pd.DataFrame:
 
 
 def matrix_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the matrix for a reader: how often the row beats the column, with the interval."""
+    """Return the matrix for readers: how often the row beats the column, with the interval."""
     contenders = names(frame)
     cells = {
         (row["of"], row["against"]): f"{row['win_rate']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
@@ -129,7 +132,8 @@ def draw(frame: pd.DataFrame) -> Figure | None:
     left = min(0.25 + 0.082 * longest, 2.0)
     cell = min((WIDTH - left - 0.1) / len(contenders), 0.75)
     narrow = cell <= 0.45
-    fits = 0.082 * longest < cell  # whether a name fits above its column; else its row's number
+    # whether a name fits above its column; otherwise the row's number stands there
+    fits = 0.082 * longest < cell
     tall = 0.42 + 0.62 * cell * len(contenders)
     figure = Figure(figsize=(WIDTH, tall))
     right = WIDTH - left - cell * len(contenders)
@@ -167,7 +171,7 @@ def draw(frame: pd.DataFrame) -> Figure | None:
 
 
 def alt_text(frame: pd.DataFrame) -> str:
-    """Return the matrix in words, each pair once."""
+    """Return the matrix in words, with each pair once."""
     once = frame.iloc[::2]
     pairs = zip(once.of, once.against, once.win_rate, strict=True)
     return "; ".join(f"{first} beats {other} in {rate:.0%}" for first, other, rate in pairs)

@@ -1,4 +1,4 @@
-"""The contents of the section on provenance: completions, health checks, cost."""
+"""The contents of section "provenance": completions, health checks, cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from analysis.provenance.completions import Pair, Rollout
 
 @dataclass(frozen=True)
 class Provenance:
-    """The contents that the jobs of the run left beside numbers."""
+    """The files that the jobs of a run left beside numbers, as the page needs them."""
 
     rollouts: Sequence[Rollout]
-    policies: int  # number of policies that are compared; 0: one arm before and after
+    policies: int  # number of policies that are compared; 0 if only one arm is shown, before and after
     pairs: Sequence[Pair]  # answers of the policies to the same problems
-    health: pd.DataFrame  # text alone
+    health: pd.DataFrame  # the checks, all as text
     cost: pd.DataFrame
     jobs: pd.DataFrame
     registration: pd.DataFrame  # the table of registration.of_run
@@ -41,8 +41,9 @@ def build(run: Run, preferences: Preferences) -> Provenance:
             else completions.before_after(run, tasks.headline(run))
         )
     checks = run.kept("health", lambda: health.worst(health.checks(run)), text=True)
-    spent = run.kept("cost", lambda: cost.cost(run, trained)).fillna({"arm": ""})  # the total has no arm
-    if "planned_s" not in spent:  # a record from before times were planned
+    # the row of the total has no arm
+    spent = run.kept("cost", lambda: cost.cost(run, trained)).fillna({"arm": ""})
+    if "planned_s" not in spent:  # records made before times were planned lack the column
         spent = spent.assign(planned_s=0.0)
     registered = registration.of_run(run, trained)
     return Provenance(rollouts, len(policies), pairs, checks, spent, trained, registered)

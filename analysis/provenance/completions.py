@@ -1,4 +1,4 @@
-"""Completions for a reader: the choice of those that the report shows, made safe to show.
+"""The completions that a report shows: how they are chosen, and how they are made safe to show.
 
 A model wrote them, so anything may be in them: markup, half characters, a megabyte. They leave here as plain
 text that any encoder accepts; the template escapes it. A fixed rule chooses them.
@@ -13,43 +13,43 @@ from analysis.numbers.run import Row, Run, read_lines
 from analysis.preferences.contenders import Contender, representatives
 from encore.recipe.metric_names import OF_WORLD
 
-LONGEST = 2000  # characters shown of one text
-STEPS = 5  # training steps shown of one arm
-EACH = 3  # correct completions shown of one step, and as many incorrect ones
+LONGEST = 2000  # characters of one text that are shown
+STEPS = 5  # training steps of one arm that are shown
+EACH = 3  # correct completions of one step that are shown, and as many incorrect ones
 ITEMS = 6  # held-out problems shown before and after
 SIDES = 6  # policies shown side by side
 ARROW = "\u2190"
 SCORES = ("gold", "proxy", *OF_WORLD)  # scores shown with a completion
 
-# Control characters as their visible pictures, so that none acts on the reader's page or terminal.
+# Control characters become visible pictures, so that none acts on the reader's page or terminal.
 CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
 
 
 def safe(text: object) -> str:
-    """Return text fit to show: at most LONGEST characters, no lone surrogates, no control characters."""
+    """Return text that is safe to show: at most LONGEST characters, no surrogates or control characters."""
     full = str(text)
     part = full[:LONGEST].encode("utf-16", "surrogatepass").decode("utf-16", "replace").translate(CONTROLS)
     return part if len(full) <= LONGEST else f"{part}\n[clipped: {len(full):,} characters in all]"
 
 
 def finite(value: float | None) -> float | None:
-    """Return the number; None for nan and infinity, which JSON lacks."""
+    """Return the number; None for nan and infinity, which JSON cannot express."""
     return value if value is not None and math.isfinite(value) else None
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """A training completion as the page shows it."""
+    """A completion from training, in the form that the page shows."""
 
     arm: str
     step: int
     prompt: str
     completion: str
     answer: str
-    reward: float | None  # None if it is not finite
+    reward: float | None  # the reward; None if it is not finite
     rewards: dict[str, float | None]
     tokens: int | None
-    correct: bool | None  # None if the arm does not score accuracy
+    correct: bool | None  # whether it is correct; None if the arm does not score accuracy
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """One held-out problem, and the answers of several policies."""
+    """A held-out problem, and the answers of several policies to it."""
 
     question: str
     answer: str
@@ -81,7 +81,7 @@ def correct(row: Row) -> bool | None:
 def rollouts(run: Run) -> list[Rollout]:
     """Return training completions of each arm's first seed: the first EACH right and wrong at STEPS steps.
 
-    Of each prompt's answers only the first correct and the first incorrect one are shown.
+    From each prompt's answers only the first correct and the first incorrect one are shown.
     """
     return [row for arm in run.arms for row in _of_arm(run, arm)]
 
@@ -118,7 +118,7 @@ def _shown(arm: str, row: Row) -> Rollout:
 
 
 def _laid_out(text: str, turns: Sequence[str] | None) -> str:
-    """Return a completion; a tool's results are on separate lines behind an arrow."""
+    """Return a completion in which each result of a tool is on its own line, after an arrow."""
     if not turns or len(turns) == 1:
         return text
     return "\n".join(f"{ARROW} {turn}" if number % 2 else turn for number, turn in enumerate(turns))
@@ -127,7 +127,7 @@ def _laid_out(text: str, turns: Sequence[str] | None) -> str:
 def before_after(run: Run, task: str) -> list[Pair]:
     """Return the first samples of one held-out problem for each difficulty, before and after training.
 
-    They are the first seed's, for every arm; a policy that arms share is shown once.
+    They belong to the first seed of every arm. A policy that arms share is shown once.
     """
     if not run.ends:
         return []
@@ -140,13 +140,13 @@ def before_after(run: Run, task: str) -> list[Pair]:
 
 
 def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[Pair]:
-    """Return the same for at most SIDES policies."""
+    """Return the first samples as before_after() does, for at most SIDES policies."""
     chosen = representatives(among, SIDES)
     return _beside(run, task, [(contender.name, contender.arm, contender.checkpoint) for contender in chosen])
 
 
 def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[Pair]:
-    """Return the samples of policies (name, arm, checkpoint) side by side, as far as they are on disk."""
+    """Return the samples on disk of these policies (name, arm, checkpoint), side by side."""
     read = {name: first_samples(run, arm, checkpoint).get(task, {}) for name, arm, checkpoint in policies}
     names, sides = list(filter(read.get, read)), list(filter(None, read.values()))
     if not sides:
@@ -160,7 +160,7 @@ def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[P
 
 
 def pair(names: Sequence[str], rows: Sequence[Row]) -> Pair:
-    """Return the first samples of one item by the policies of these names; each has a row of samples."""
+    """Return the first samples of one item by the policies of these names; each has its row of samples."""
     sides = [
         Side(
             name,
@@ -175,7 +175,7 @@ def pair(names: Sequence[str], rows: Sequence[Row]) -> Pair:
 
 
 def _scores(row: Row) -> str:
-    """Return `gold 1.20, proxy 0.85, 14 tokens` of the first sample; "" if it has none of SCORES."""
+    """Return the scores of the first sample, such as `gold 1.20, proxy 0.85, 14 tokens`; "" without any."""
     named = [f"{name.replace('_', ' ')} {row[name][0]:.2f}" for name in SCORES if row.get(name)]
     named = [text.replace("-0.00", "0.00").replace("-", MINUS) for text in named]
     return ", ".join([*named, f"{row['tokens'][0]} tokens"]) if named else ""

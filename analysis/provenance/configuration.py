@@ -1,4 +1,4 @@
-"""The configuration of a run: how the arms differ, on which machine, from which commit, how to repeat it."""
+"""The configuration of a run: how its arms differ, its machine, its commit, and the commands to repeat it."""
 
 import shlex
 from collections.abc import Hashable, Mapping
@@ -16,20 +16,20 @@ from encore.recipe.looks import AUTO
 
 
 def differences(run: Run) -> pd.DataFrame:
-    """Return every resolved setting in which an arm differs from the first, with both values."""
+    """Return every resolved setting in which an arm differs from the first arm, with both values."""
     base = dict(settings(run, run.arms[0]))
     rows = []
     for arm in run.arms[1:]:
         arm_settings = dict(settings(run, arm))
         for key in [*arm_settings, *(key for key in base if key not in arm_settings)]:
             if arm_settings.get(key) != base.get(key):
-                theirs, here = (side.get(key, DASH) for side in (base, arm_settings))
-                rows.append({"arm": arm, "setting": key, run.arms[0]: theirs, "here": here})
+                theirs, ours = (side.get(key, DASH) for side in (base, arm_settings))
+                rows.append({"arm": arm, "setting": key, run.arms[0]: theirs, "here": ours})
     return pd.DataFrame(rows, columns=["arm", "setting", run.arms[0], "here"])
 
 
 def facts(jobs: pd.DataFrame) -> dict[str, list[str]]:
-    """Return commit, versions, hardware and how FLOPs are counted, with every distinct value among stages."""
+    """Return commit, versions, hardware and FLOPs formula, each with the distinct values of all stages."""
     rows = jobs.to_dict("records")
     commits = [_commit(row) for row in rows]
     counted = [f"{row['stage']}: {row['flops_formula']}" for row in rows if not pd.isna(row["flops_formula"])]
@@ -75,7 +75,7 @@ def runs(jobs: pd.DataFrame) -> pd.DataFrame:
 
 
 def citation(path: Path) -> str:
-    """Return BibTeX of a CITATION.cff; "" without the file."""
+    """Return the BibTeX entry of a CITATION.cff; "" without the file."""
     if not path.exists():
         return ""
     cff = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -100,7 +100,7 @@ def commands(run: Run, report: str) -> str:
 
 
 def _seeds(run: Run, report: str) -> str:
-    """Return how many seeds, if they are the first; else which."""
+    """Return the seeds in the form of the command line: a number for the first seeds, otherwise a list."""
     if run.by_looks is not None:
         return AUTO
     first = run.recipe.selection(run.scale, report, len(run.seeds))[1]

@@ -1,4 +1,4 @@
-"""The cost of a run: time, as planned and as taken, tokens and FLOPs of every stage."""
+"""The cost of a run: planned and measured time, tokens, and FLOPs of every stage."""
 
 import math
 
@@ -9,10 +9,10 @@ from analysis.numbers.run import Run
 
 
 def _planned(run: Run, trained: pd.DataFrame) -> list[float]:
-    """Return the planner's seconds for each trained stage, on the GPU that it ran on; 0 without a plan."""
+    """Return the planner's seconds for each trained stage, on its GPU; 0 without a plan."""
     if not len(trained):
         return []
-    from encore.forecast import plan  # imported here: torch takes seconds, and pages are written without it
+    from encore.forecast import plan  # imported here, because torch takes seconds and most pages need no plan
 
     rows = zip(trained.arm, trained.seed, trained.stage, trained.hardware, strict=True)
     return [
@@ -24,7 +24,7 @@ def _planned(run: Run, trained: pd.DataFrame) -> list[float]:
 def cost(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
     """Return the cost of each stage of each arm, summed over seeds, and the total.
 
-    `trained` is provenance.jobs.jobs(). What arms share counts once.
+    `trained` is provenance.jobs.jobs(). Work that arms share counts once.
     """
     numeric = ["wall_s", "cpu_s", "planned_s", "tokens", "flops"]
     amounts = trained.assign(planned_s=_planned(run, trained))[["arm", "stage", *numeric]]
@@ -50,9 +50,9 @@ def elapsed(trained: pd.DataFrame) -> float:
 
 
 def of_a_seed(run: Run, trained: pd.DataFrame) -> dict[str, float]:
-    """Return claim -> the seconds of one more seed of the arms that it compares, by the seeds so far.
+    """Return claim -> the estimated seconds of one more seed of the arms that it compares.
 
-    What the arms share counts once. Evaluations are not counted: they record no time.
+    Work that the arms share counts once. Evaluations are not counted: they record no time.
     """
     walls = trained.assign(wall_s=pd.to_numeric(trained.wall_s, errors="coerce"))
     means = walls.groupby(["arm", "stage"])["wall_s"].mean().to_dict()

@@ -11,7 +11,7 @@ CHECKS = ["arm", "seed", "stage", "check", "ok", "value", "limit", "severity", "
 
 
 def checks(run: Run) -> pd.DataFrame:
-    """Return every check of every job, a row for each, with the columns CHECKS."""
+    """Return every check of every job in a row, with the columns CHECKS."""
     rows = []
     for node in run.all_nodes():
         where = {"arm": node.arm, "seed": node.seed, "stage": run.label(node)}
@@ -23,8 +23,8 @@ def checks(run: Run) -> pd.DataFrame:
 def worst(checks: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each stage, arm and check, with the worst value of all seeds.
 
-    Failed checks come first. The worst is the value farthest past the limit if any failed, else the one
-    nearest to it.
+    Failed checks come first. The worst value is the farthest beyond the limit if any check failed, otherwise
+    the nearest to the limit.
     """
     rows: list[dict[str, str]] = []
     for _, group in checks.groupby(["stage", "arm", "check"], sort=False):

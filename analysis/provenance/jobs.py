@@ -1,4 +1,4 @@
-"""The jobs that trained: when, where, from which code, and what each took."""
+"""The jobs that trained: when and where they ran, from which code, and what each took."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ COLUMNS = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "s
 COLUMNS += ["resumed", "tokens", "tokens_per_s", "flops", "flops_formula", "steps"]
 
 
-FILE = "runs.csv"  # file of an analysis and of a record
+FILE = "runs.csv"  # name of the file in an analysis and in a record
 NESTED = ("versions", "hardware")
 
 
@@ -21,7 +21,7 @@ def write(frame: pd.DataFrame, path: Path) -> None:
     frame.assign(**texts).to_csv(path, index=False)
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _read_jobs(path: Path) -> pd.DataFrame:
     """Return the table of a file that write() wrote; no rows if the file is missing."""
     if not path.exists():
         return pd.DataFrame(columns=COLUMNS)
@@ -32,7 +32,7 @@ def _read(path: Path) -> pd.DataFrame:
 def jobs(run: Run) -> pd.DataFrame:
     """Return a row for each trained stage: arm, seed, stage and the fields of its provenance.json."""
     if run.record:
-        return _read(run.record / FILE)
+        return _read_jobs(run.record / FILE)
     rows = []
     for node in run.all_nodes():
         record = read_json(run.folder(node) / "provenance.json") if node.kind == "stage" else None

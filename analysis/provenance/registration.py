@@ -1,4 +1,4 @@
-"""The answer to whether claims were registered before the runs that judge them, by the history of git.
+"""The registration of claims: whether it came before the runs that judge them, by the history of git.
 
 `encore register` writes what decides the claims of a recipe into its registered.yaml
 (encore.recipe.registration). Each run names the commit that it was made at. A claim is registered if that
@@ -27,7 +27,7 @@ from encore.runtime.provenance import git
 NAME = "registration"  # name of the table
 COLUMNS = ["claim", "registered", "commit", "committed", "first_run", "why"]
 OLD = "the runs were made before claims could be registered"
-SHORT = 7  # digits of a commit
+SHORT = 7  # digits of a commit that are shown
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class History:
     _read: dict[str, Registration | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def at(self, commit: str) -> Registration | None:
-        """Return the registration at a commit; None if the commit has none of this scale that can be read."""
+        """Return the registration at a commit; None if this scale has none there that can be read."""
         if commit not in self._read:
             text = git(self.file.parent, "show", f"{commit}:./{self.file.name}")
             try:
@@ -50,7 +50,7 @@ class History:
         return self._read[commit]
 
     def written(self, commit: str) -> tuple[str, str]:
-        """Return the last commit that changed the file, up to `commit`, and the day of it."""
+        """Return the last commit up to `commit` that changed the file, and its date."""
         last = git(self.file.parent, "log", "-1", "--format=%H %cs", commit, "--", self.file.name) or " "
         last_commit, _, day = last.partition(" ")
         return last_commit, day
@@ -79,7 +79,7 @@ def of_run(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
 
 
 def _why_not(run: Run, claim: Claim, runs: pd.DataFrame, history: History) -> str:
-    """Return why a claim is not registered, judged by these runs; "" if it is."""
+    """Return why a claim that these runs judge is not registered; "" if it is."""
     if not len(runs):
         return "it has not been run"
     now = {arm: registration.of_arm(run.graph, run.recipe, run.scale, arm) for arm in _arms(run, claim)}
@@ -104,13 +104,13 @@ def _arms(run: Run, claim: Claim) -> list[str]:
 
 
 def _differs(run: Run, claim: Claim, registered: Registration) -> str:
-    """Return what is registered instead of a claim; "" if the claim is registered unchanged."""
-    theirs, here = registered.claims.get(claim.id), registration.claim(claim)
+    """Return which part of a claim is registered otherwise; "" if the claim is registered unchanged."""
+    theirs, ours = registered.claims.get(claim.id), registration.claim(claim)
     if theirs is None:
         return "no such claim"
-    for name in type(here).model_fields:
-        if getattr(theirs, name) != getattr(here, name):
-            return f"{name} {_said(getattr(theirs, name))}, not {_said(getattr(here, name))}"
+    for name in type(ours).model_fields:
+        if getattr(theirs, name) != getattr(ours, name):
+            return f"{name} {_said(getattr(theirs, name))}, not {_said(getattr(ours, name))}"
     for need in claim.needs:
         gate = registered.gates.get(need.gate)
         if gate is None or not gate.asks_as(run.document.gates[need.gate]):
@@ -127,13 +127,13 @@ def _said(value: object) -> str:
 
 
 def _other_arm(registered: Registration, now: Mapping[str, str]) -> str:
-    """Return which arm is registered with other stages or evaluations; "" if there is none."""
+    """Return a phrase on the arms that were registered with other stages or evaluations; "" without any."""
     other = [arm for arm, digest in now.items() if registered.arms.get(arm) != digest]
     return f"other stages or evaluations of {', '.join(other)}" if other else ""
 
 
 def _of_record(run: Run, record: Path) -> pd.DataFrame:
-    """Return the table that a record keeps, without the claims that were changed after it."""
+    """Return the table that a record keeps; claims that were changed later count as unregistered."""
     claims = run.recipe.claims(run.scale)
     file = record / REGISTERED
     if not file.exists():
@@ -151,7 +151,7 @@ def _of_record(run: Run, record: Path) -> pd.DataFrame:
 
 
 def keep(run: Run, table: pd.DataFrame, out: Path) -> None:
-    """Write the registration of a run, as at the first run, into its record, if there is one."""
+    """Write the registration at the first run into the run's record, if there is a registration."""
     (out / REGISTERED).unlink(missing_ok=True)
     if not (table.registered == "yes").any():
         return
@@ -163,14 +163,14 @@ def keep(run: Run, table: pd.DataFrame, out: Path) -> None:
 
 @dataclass(frozen=True)
 class Standing:
-    """The standing of the claims of a page: whether they are registered, in a word and in sentences."""
+    """The standing of a page's claims: whether they are registered, in a word and in sentences."""
 
     word: str  # registered | partly registered | not registered; empty without claims
     said: str
 
 
 def standing(table: pd.DataFrame) -> Standing:
-    """Return what the table of of_run() says of all claims together."""
+    """Return the common standing of all claims in the table of of_run()."""
     if not len(table):
         return Standing("", "")
     held, rest = table[table.registered == "yes"], table[table.registered == "no"]
@@ -189,6 +189,6 @@ def standing(table: pd.DataFrame) -> Standing:
 
 
 def _reasons(rows: pd.DataFrame) -> str:
-    """Return why claims are not registered: one reason for all, or the claims of each reason."""
+    """Return why claims are not registered: one reason for all, or each reason with its claims."""
     claims = {str(why): ", ".join(names) for why, names in rows.groupby("why", sort=False).claim}
     return next(iter(claims)) if len(claims) == 1 else "; ".join(f"{n}: {why}" for why, n in claims.items())

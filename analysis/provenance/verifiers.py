@@ -21,7 +21,7 @@ def audit(run: Run) -> pd.DataFrame:
 
 
 def errors(rows: pd.DataFrame) -> str:
-    """Return how many right answers were rejected and wrong ones accepted, over all rows of the audit."""
+    """Return how many right answers were rejected and how many wrong ones accepted, over all rows."""
     counts = {name: int(rows[name].astype(int).sum()) for name in rows.columns if ": " in name}
     right, wrong = (
         sum(n for name, n in counts.items() if name.startswith(label)) for label in ("right: ", "wrong: ")
@@ -33,7 +33,7 @@ def errors(rows: pd.DataFrame) -> str:
 
 
 def _named(config: Any) -> Iterator[str]:
-    """Yield the verifiers in a resolved config, wherever its tasks are."""
+    """Yield the verifiers of all tasks in a resolved config."""
     if isinstance(config, Mapping):
         if "verifier" in config:
             yield config["verifier"]

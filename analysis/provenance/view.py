@@ -1,4 +1,4 @@
-"""Provenance on the page: completions, health checks, configuration, cost, and how to run it again."""
+"""Section "provenance" of the page: completions, health checks, configuration, cost, commands."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,23 +20,23 @@ from analysis.provenance.cost import cost_shown, elapsed, of_a_seed
 class Page:
     """The values that the templates of provenance show."""
 
-    rollouts: Markup  # JSON of training completions
-    policies: int  # number of policies that are compared; 0: one arm before and after
-    sides: int  # most policies side by side
+    rollouts: Markup  # training completions as JSON
+    policies: int  # number of policies that are compared; 0 if only one arm is shown, before and after
+    sides: int  # largest number of policies side by side
     pairs: Sequence[Pair]
     failed: Cells
     passed: Cells
-    audit: Cells  # the audit of the verifiers; and in words how often they erred
+    audit: Cells  # the audit of the verifiers
     audited: str
     differences: Cells
-    standing: registration.Standing  # whether the claims are registered
+    standing: registration.Standing  # the standing of the claims: whether they are registered
     registration: Cells
-    recipe: dict[str, Markup]  # file -> its text
+    recipe: dict[str, Markup]  # file -> its text, as markup
     facts: dict[str, list[str]]
     cost: Cells
     total: pd.Series  # the last row of cost()
     of_a_seed: Mapping[str, float]  # claim -> seconds of one more seed of its arms
-    elapsed: float  # seconds; the total's are a sum over stages
+    elapsed: float  # seconds of the clock; the total's seconds are a sum over stages
     runs: Cells
     citation: str
 

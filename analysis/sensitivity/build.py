@@ -1,4 +1,4 @@
-"""The numbers of the section on sensitivity: the gain of training by every protocol of evaluation."""
+"""The numbers of section "sensitivity": the gain of training by every protocol of evaluation."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ class Sensitivity:
     """The gain of training by every protocol, and what each choice of a protocol adds or takes away."""
 
     task: str
-    protocols: pd.DataFrame  # of estimates.by_protocol()
-    choices: pd.DataFrame  # of estimates.by_choice()
+    protocols: pd.DataFrame  # rows of estimates.by_protocol()
+    choices: pd.DataFrame  # rows of estimates.by_choice()
 
 
 def build(run: Run) -> Sensitivity | None:
@@ -22,7 +22,7 @@ def build(run: Run) -> Sensitivity | None:
     evals = rates.of(run)
     if evals is None or evals.sensitivity is None:
         return None
-    measured = rates.read(run)
+    measured = rates.read_rates(run)
     protocols = run.kept(
         "sensitivity", lambda: estimates.by_protocol(measured) if measured else pd.DataFrame()
     )

@@ -18,14 +18,14 @@ from encore.recipe.sensitivity import Protocol
 from evals.passk import interval, resamples
 
 CHOICES = Protocol._fields
-BEST = "each model's best"  # instead of a choice
+BEST = "each model's best"  # label used instead of a choice
 
 
 def by_protocol(rates: Rates) -> pd.DataFrame:
-    """Return a row for each protocol: its choices, accuracy before and after, and gain.
+    """Return a row for each protocol: its choices, the accuracies before and after, and the gain.
 
-    Columns of numbers: before, after, gain, gain_low, gain_high, more, more_low, more_high. `more` is how
-    much larger the gain is than by the first protocol.
+    Columns of numbers: before, after, gain, gain_low, gain_high, more, more_low, more_high. `more` is the
+    gain minus the gain by the first protocol.
     """
     gains, resampled = rates.after - rates.before, resamples(rates.before.shape[1])
     rows = []
@@ -37,11 +37,11 @@ def by_protocol(rates: Rates) -> pd.DataFrame:
 
 
 def by_choice(rates: Rates) -> pd.DataFrame:
-    """Return a row for each level of each choice with several, over all protocols that have it.
+    """Return a row for each level of each choice that has several levels, over all protocols with the level.
 
-    The columns are those of by_protocol(). `more` is the gain by the level minus the gain by the choice's
+    The columns are as in by_protocol(). `more` is the gain by the level minus the gain by the choice's
     first level, with all other choices equal. The last row takes for each model the protocol by which it is
-    best; its `more` is against the first protocol.
+    best; its `more` is relative to the first protocol.
     """
     resampled = resamples(rates.before.shape[1])
     return pd.DataFrame([*_of_choices(rates, resampled), _of_the_best(rates, resampled)])
@@ -81,7 +81,7 @@ def _of_the_best(rates: Rates, resampled: Floats) -> Row:
 
 
 def label(protocol: Protocol | Mapping[Any, Any]) -> str:
-    """Return a protocol as `turn, plain, T 0.6, hf`."""
+    """Return a protocol as text, such as `turn, plain, T 0.6, hf`."""
     chosen = protocol._asdict() if isinstance(protocol, Protocol) else protocol
     return f"{chosen['template']}, {chosen['wording']}, T {chosen['temperature']:g}, {chosen['backend']}"
 
@@ -95,9 +95,9 @@ def _levels(before: Floats, after: Floats) -> dict[str, float]:
 
 
 def _estimate(name: str, values: Floats, resampled: Floats, against: bool = True) -> dict[str, float]:
-    """Return the mean of `values` (problems,) with its interval.
+    """Return the mean of `values` (problems,) and its interval, as columns `name`, `…_low` and `…_high`.
 
-    Nan if there is nothing to compare `against`.
+    All three are nan if `against` is false, because there is nothing to compare with.
     """
     estimate = interval(values, np.ones(len(values)), resampled) if against else (np.nan,) * 3
     return dict(zip((name, f"{name}_low", f"{name}_high"), estimate, strict=True))

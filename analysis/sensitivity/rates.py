@@ -1,4 +1,4 @@
-"""The answers of a run's models under every protocol of `evals.sensitivity`, read from their samples."""
+"""The answers of a run's models with every protocol of `evals.sensitivity`, read from their samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ class Rates:
 
 
 def of(run: Run) -> Evals | None:
-    """Return the evaluations of the run's first arm, or None if they have no `sensitivity`."""
+    """Return the evaluations of the run's first arm; None if they have no `sensitivity`."""
     evals = run.recipe.evals(run.scale, run.arms[0])
     return evals if evals.sensitivity and run.arms[0] == run.recipe.arms(run.scale)[0] else None
 
 
-def read(run: Run) -> Rates | None:
+def read_rates(run: Run) -> Rates | None:
     """Return the rates of the first seed.
 
-    None if the run asks for none, or has not measured before and after. The protocols are those by which both
-    models were measured, and the problems those that all have.
+    The result is None if the run asks for no sensitivity, or has not measured before and after. The protocols
+    are those with which both models were measured; the problems are those that all of them have.
     """
     evals = of(run)
     if evals is None:

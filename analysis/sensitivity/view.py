@@ -1,6 +1,6 @@
-"""Sensitivity on the page: how much of the gain is the model's, and how much the way of measuring it.
+"""Section "sensitivity" of the page: how much of the gain depends on the way of measuring it.
 
-For a recipe whose evaluations ask for `sensitivity`; any other has no such section.
+Only recipes whose evaluations have the key `sensitivity` have the section.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Page:
     """The values that the template of sensitivity shows."""
 
     task: str
-    place: str  # arm and seed of the models
+    place: str  # arm and seed of the models that are measured
     protocols: Cells
     choices: Cells
     lowest: str
@@ -103,7 +103,7 @@ def _numbers(row: dict[Any, Any], more: str) -> dict[str, str]:
 
 
 def _with_interval(row: dict[Any, Any], name: str) -> str:
-    """Return a number as `+0.031 [+0.020, +0.042]`; a dash if it is missing."""
+    """Return a number with its interval, as `+0.031 [+0.020, +0.042]`; a dash if it is missing."""
     if pd.isna(row[name]):
         return DASH
     return f"{signed(row[name])} [{signed(row[f'{name}_low'])}, {signed(row[f'{name}_high'])}]"

@@ -1,4 +1,4 @@
-"""The numbers of the section on stages: what each step of training brought, and what it cost."""
+"""The numbers of section "stages": what each step of training brought, and what it cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class StageLadder:
 
 
 def build(run: Run, table: pd.DataFrame) -> StageLadder | None:
-    """Return the numbers, from the tidy table; None if the recipe has no ladder, or none of it has run."""
+    """Return the numbers, from the tidy table; None if the recipe has no ladder, or no step has run."""
     ladder = steps(run)
     measured = measures(run, final(table), ladder)
     if not measured.models.any():
@@ -44,10 +44,10 @@ def build(run: Run, table: pd.DataFrame) -> StageLadder | None:
 
 
 def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, Pair]:
-    """Return task -> the first samples of the first seed, of the steps whose samples of it are on disk.
+    """Return task -> one item with the first seed's first sample of each step that has samples on disk.
 
-    The item is the one on which the steps disagree most, see disagreement(); if several do, the first. Tasks
-    that a single step has are left out. A record has kept the chosen item.
+    The steps disagree most on this item, see disagreement(); if this holds for several, it is the first of
+    them. Tasks that only one step has are left out. A record has kept the chosen item.
     """
     if run.record:
         kept = run.samples_kept("stage_ladder").get("prompts", {})
@@ -65,10 +65,9 @@ def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, Pair]:
 
 
 def disagreement(rows: Sequence[Row]) -> tuple[int, float]:
-    """Return how much the first samples of one item, one for each step, differ, as a key to compare.
+    """Return how much the first samples of one item, one from each step, differ, as a key for sorting.
 
-    It counts pairs with one right and one wrong sample; then comes the distance from the least gold reward to
-    the most.
+    It counts pairs with one right and one wrong sample. Ties are broken by the range of the gold reward.
     """
     right = [row["correct"][0] for row in rows]
     gold = [row["gold"][0] for row in rows if row.get("gold")]

@@ -14,9 +14,9 @@ from analysis.stage_ladder.steps import Step, made
 from encore.sampling.funnel import steps
 
 PREFIX, PROBLEMS = "funnel/", "/problems"
-PLAIN = steps({})  # steps of every funnel; a recipe's filters come between them
+PLAIN = steps({})  # steps of every funnel; a recipe's filters come between these
 COLUMNS = ["step", "stage", "passed", "completions", "share", "problems"]
-TALL = 0.3  # inches of a bar
+TALL = 0.3  # inches: the height of a bar
 
 
 def funnel(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> pd.DataFrame:

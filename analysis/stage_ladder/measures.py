@@ -13,15 +13,16 @@ from analysis.stage_ladder.steps import Step, evaluated
 from encore.recipe.claims import Published
 from encore.recipe.metric_names import OF_WORLD
 
-HEADLINE = ("accuracy", *PREFERENCES, *OF_WORLD, "format_rate", "length")  # in this order
+# measures, in the order of the table
+HEADLINE = ("accuracy", *PREFERENCES, *OF_WORLD, "format_rate", "length")
 COLUMNS = ["task", "step", "at", "measure", "value", "low", "high", "models", "published", "what", "source"]
 
 
 def measures(run: Run, numbers: pd.DataFrame, ladder: Sequence[Step]) -> pd.DataFrame:
     """Return a row for each task, step and measure: mean over seeds with interval, and the paper's number.
 
-    `numbers` are final numbers. The measures are those of HEADLINE that a task has, and those for which the
-    paper has a number. `published` is text in the paper's unit, with all numbers if there are several.
+    `numbers` are final numbers. The measures come from HEADLINE, if a task has them, or have a number
+    of the paper. `published` is text in the paper's unit, with all numbers if there are several.
     """
     published = _published(run)
     rows = []
@@ -55,12 +56,12 @@ def _published(run: Run) -> dict[tuple[str, str], list[Published]]:
 def _measured(
     numbers: pd.DataFrame, task: str, ladder: Sequence[Step], published: Mapping[tuple[str, str], Any]
 ) -> list[str]:
-    """Return the measures of a task that a step has, or the paper has for a step."""
+    """Return the measures of a task that a step has, or that the paper has for a step."""
     places = {step.at for step in ladder}
-    here = numbers[numbers.metric.str.startswith(f"{task}/") & numbers.value.notna()]
-    here = here[(here.arm + "/" + here.node).isin(places)]
-    metrics = {metric.removeprefix(f"{task}/") for metric in here.metric}
-    if not here.value[here.metric.str.endswith("/format_rate")].any():  # no arm was asked for a format
+    rows = numbers[numbers.metric.str.startswith(f"{task}/") & numbers.value.notna()]
+    rows = rows[(rows.arm + "/" + rows.node).isin(places)]
+    metrics = {metric.removeprefix(f"{task}/") for metric in rows.metric}
+    if not rows.value[rows.metric.str.endswith("/format_rate")].any():  # no arm was asked for a format
         metrics.discard("format_rate")
     theirs = [metric.removeprefix(f"{task}/") for at, metric in published
               if at in places and metric.startswith(f"{task}/")]  # fmt: skip
@@ -102,7 +103,7 @@ def _theirs(row: Mapping[Hashable, Any]) -> str:
 
 
 def by_task(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, list[str]]]:
-    """Yield each task with its own rows as shown, and what the paper's numbers in it are of."""
+    """Yield each task with its rows for readers, and what the paper's numbers in it are about."""
     for task, rows in frame.groupby("task", sort=False):
         theirs = [f"{row['what']} ({row['source']})" for row in rows.to_dict("records") if row["what"]]
         yield str(task), measures_shown(rows).drop(columns="task").rename(columns={"step": ""}), theirs

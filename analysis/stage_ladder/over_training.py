@@ -1,4 +1,4 @@
-"""Figures along the ladder: measures over training, and reward by domain of the prompt."""
+"""Figures along the ladder: measures over training, and rewards by domain of the prompt."""
 
 import re
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ MEASURES = (
 BY_DOMAIN = re.compile(r"rewards/(?P<reward>[^/]+)/(?P<domain>[^/]+)/mean")
 IN_ALL = re.compile(r"reward/(?P<domain>[^/]+)")
 ALL = "all"  # all rewards together
-TALL = 1.35  # inches of a panel
+TALL = 1.35  # inches: the height of a panel
 
 
 def held_out(
@@ -35,7 +35,7 @@ def held_out(
 ) -> tuple[str, dict[str, float]]:
     """Return the first task with this measure at a step, and step's name -> mean over seeds.
 
-    Else "" and {}.
+    The result is "" and {} if no task has the measure.
     """
     for task in evaluated(run, ladder):
         means = {step.name: average(measured(numbers, step.at, f"{task}/{measure}")) for step in ladder}
@@ -49,7 +49,7 @@ class Panel:
     label: str
     curve: str  # the curve that stages log
     task: str  # the task on which steps are evaluated; "" without one
-    means: dict[str, float]  # by step, on held-out items
+    means: dict[str, float]  # step -> the mean on held-out items
 
 
 def panels(run: Run, climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> list[Panel]:
@@ -85,7 +85,7 @@ def draw(climb: Climb, among: Sequence[Panel], ladder: Sequence[Step]) -> Figure
 
 
 def _line(axis: Axes, segment: Segment, metric: str, colour: str, line: object) -> None:
-    """Draw the mean over seeds, and their range."""
+    """Draw the mean over seeds of a segment's curve, and its range."""
     logged = segment.rows[segment.rows.metric == metric].dropna(subset=["value"])
     if not len(logged):
         return
@@ -124,7 +124,7 @@ def alt_text(among: Sequence[Panel]) -> str:
 def by_domain(climb: Climb) -> dict[str, dict[str, list[Segment]]]:
     """Return reward -> domain -> the curves of stages that have prompts of two domains or more.
 
-    The rewards together come first, under ALL. In a segment's rows `metric` is that one curve alone.
+    The sum of all rewards comes first, under ALL. In the rows of a segment, `metric` has this curve alone.
     """
     curves: dict[str, dict[str, list[Segment]]] = {ALL: {}}
     for segment in climb.segments:

@@ -1,4 +1,4 @@
-"""The cost of each step of the ladder, and of all that it is built on."""
+"""The cost of each step of the ladder, alone and with all steps below it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,10 +16,10 @@ COLUMNS = ["step", "stages", "seeds", *AMOUNTS, *(f"{name}_in_all" for name in A
 
 
 def stage_cost(run: Run, ladder: Sequence[Step], jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each step: mean cost over seeds of its own stages, and `…_in_all` with all others.
+    """Return a row for each step: the mean cost over seeds of its own stages, and `…_in_all` of all stages.
 
-    A stage that steps share counts with the first of them. `jobs` are those of provenance.jobs; a seed that
-    lacks the record of a stage is left out.
+    A stage that steps share counts with the first of them. `jobs` come from provenance.jobs; a seed
+    without the record of a stage is left out.
     """
     numeric = jobs.assign(**jobs[AMOUNTS].apply(pd.to_numeric, errors="coerce"))
     spent = {(row["arm"], row["seed"], row["stage"]): row for row in numeric.to_dict("records")}
@@ -45,7 +45,7 @@ def stage_cost(run: Run, ladder: Sequence[Step], jobs: pd.DataFrame) -> pd.DataF
 
 
 def _sum(run: Run, nodes: Iterable[Node], spent: Mapping[Any, Mapping]) -> dict[str, float] | None:
-    """Return the cost of the stages together; None if a stage has no record."""
+    """Return the summed cost of the stages; None if a stage has no record."""
     records = [spent.get((node.arm, node.seed, run.label(node))) for node in nodes]
     if None in records:
         return None

@@ -12,7 +12,7 @@ from encore.recipe.graph import Node
 
 @dataclass(frozen=True)
 class Step:
-    """A checkpoint of an arm, with the name that the paper gives it."""
+    """A step of the ladder: a checkpoint of an arm, with the name that the paper gives it."""
 
     name: str
     arm: str
@@ -25,16 +25,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Made:
-    """The history of one seed's model of a step; all stages are owners, upstream first."""
+    """The history of a step's model in one seed; all stages are owners, upstream first."""
 
-    of: tuple[Node, ...]  # every stage that leads to it
-    own: tuple[Node, ...]  # stages that lead to no step above it
-    trained: tuple[Node, ...]  # stages of `own` that its policy went through, without pretraining
-    after: tuple[str, ...]  # the steps above it that it is built on
+    of: tuple[Node, ...]  # all stages that lead to it
+    own: tuple[Node, ...]  # stages of `of` that lead to no step above it
+    trained: tuple[Node, ...]  # stages of `own` that its policy went through, apart from pretraining
+    after: tuple[str, ...]  # steps above it that it is built on
 
 
 def steps(run: Run) -> list[Step]:
-    """Return the recipe's steps whose arm is among the run's; [] without the key, or with one step alone."""
+    """Return the recipe's steps whose arms are in the run; [] without the key, or with only one step."""
     places = [(step.name, *step.at.split("/")) for step in run.document.stage_ladder]
     present_steps = [Step(name, arm, checkpoint) for name, arm, checkpoint in places if arm in run.arms]
     return present_steps if len(present_steps) > 1 else []
@@ -77,32 +77,32 @@ CURVE = ["seed", "step", "metric", "value"]
 
 @dataclass(frozen=True)
 class Segment:
-    """The curve that one stage logged, beginning where the last step ends that its own step is built on.
+    """The curve that one stage logged. It begins where the step below it ends.
 
     A step that branches off starts beside another, as R1-Zero beside the cold start of R1.
     """
 
-    step: str  # step of the ladder
+    step: str  # name of the step of the ladder
     stage: str
-    start: float  # in updates
+    start: float  # number of updates before it
     end: float
-    rows: pd.DataFrame  # columns CURVE; `step` counts from `start` on
+    rows: pd.DataFrame  # rows with the columns CURVE; `step` counts from `start` on
 
 
 @dataclass(frozen=True)
 class Climb:
     segments: tuple[Segment, ...]
-    ends: dict[str, float]  # step of the ladder -> updates up to its end
-    chain: tuple[str, ...]  # the last step and the steps that it is built on
+    ends: dict[str, float]  # name of a step -> number of updates up to its end
+    chain: tuple[str, ...]  # the last step, and the steps that it is built on
 
     @property
     def boundaries(self) -> list[float]:
-        """The updates at which one step of the chain ends and the next begins."""
+        """The numbers of updates at which one step of the chain ends and the next begins."""
         return sorted({self.ends[name] for name in self.chain[:-1]} - {0.0})
 
 
 def climb(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> Climb:
-    """Return the segments of all steps, in the ladder's order; stages without a curve take no room."""
+    """Return the segments of all steps, in the ladder's order; stages without a curve have no length."""
     logged = {str(source): rows for source, rows in table[table.step.notna()].groupby("source")}
     by_seed = {seed: made(run, ladder, seed) for seed in run.seeds}
     first = by_seed[run.seeds[0]]
@@ -125,7 +125,7 @@ def climb(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> Climb:
 
 
 def _rows(logged: dict[str, pd.DataFrame], sources: dict[int, str]) -> pd.DataFrame:
-    """Return the curves of one stage, with a model that seeds share once."""
+    """Return the curves of one stage; a model that seeds share comes once."""
     once = {source: seed for seed, source in reversed(sources.items()) if source in logged}
     parts = [logged[source].drop_duplicates(["step", "metric"]).assign(seed=seed)[CURVE]
              for source, seed in sorted(once.items(), key=lambda pair: pair[1])]  # fmt: skip

@@ -1,6 +1,6 @@
-"""Stages on the page: what each step of training brought, and what it cost.
+"""Section "stages" of the page: what each step of training brought, and what it cost.
 
-For a recipe with `stage_ladder`; any other has no such section.
+Only recipes with the key `stage_ladder` have the section.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,11 +24,11 @@ from analysis.stage_ladder.steps import Step, climb
 
 @dataclass(frozen=True)
 class TaskPage:
-    """A task of the ladder on the page."""
+    """A task of the ladder, as the page shows it."""
 
     name: str
     cells: Cells
-    published: list[str]  # what the paper's numbers are of
+    published: list[str]  # models and problems that the paper's numbers are about
     prompt: Pair | None
 
 
@@ -38,7 +38,7 @@ class Page:
 
     steps: Sequence[Step]
     tasks: list[TaskPage]
-    elsewhere: bool  # whether the paper's numbers are of another model and task
+    elsewhere: bool  # whether the paper's numbers are about another model and task
     funnel: Cells
     cost: Cells
 

@@ -16,9 +16,9 @@ from scipy import special, stats
 LEVEL = 0.95  # level of every interval
 TAIL = (1 - LEVEL) / 2  # probability on each side of an interval, the level of the equivalent one-sided test
 POWER = 0.8  # power at which an effect counts as detectable
-DRAWS = 9999  # draws of a bootstrap that is not enumerated
-RANGE = 4  # seeds up to which the interval is the range of the values
-EXACT = 8  # seeds up to which the bootstrap distribution is enumerated rather than sampled
+DRAWS = 9999  # draws of a bootstrap that does not enumerate all resamples
+RANGE = 4  # largest number of seeds for which the interval is the range of the values
+EXACT = 8  # largest number of seeds for which the bootstrap distribution is enumerated, not sampled
 
 
 def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
@@ -53,7 +53,7 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
 
 
 def widened(low: float, high: float, values: Sequence[float], error: float) -> tuple[float, float]:
-    """Return interval() of the values, widened by a standard error that all of them share.
+    """Return interval() of the values, widened by a standard error that all values share.
 
     The two parts are independent, so widths add in squares: each side's own width, and t(n - 1) times the
     error.
@@ -82,8 +82,8 @@ def _bounds(resampled: np.ndarray, weights: np.ndarray, tail: float) -> tuple[fl
 def covers(n: int) -> float:
     """Return how often the 95% interval of n values contains the mean of their distribution.
 
-    Up to n = 4 it is 1 - 2^(1 - n), exact for a symmetric distribution. From 5 to 8 it was simulated with
-    normal values, at least 5,000 draws each. For more values the simulation gave 95%.
+    Up to n = 4 it is 1 - 2^(1 - n), which is exact for a symmetric distribution. From 5 to 8 it was simulated
+    with normal values, with at least 5,000 draws each. For more values the simulation gave 95%.
     """
     return {2: 0.5, 3: 0.75, 4: 0.875, 5: 0.92, 6: 0.93, 7: 0.94, 8: 0.94}.get(n, LEVEL)
 
@@ -107,7 +107,7 @@ def detectable(
     """Return the smallest true effect that n seeds with this spread detect with the given power.
 
     `n` is by default the number of differences. `error` is the standard error that all differences share,
-    which more seeds do not lessen. The test is a one-sided paired t test at level `tail`, by the noncentral t
+    which more seeds do not reduce. The test is a one-sided paired t test at level `tail`, by the noncentral t
     distribution. The result is nan for fewer than two differences.
     """
     x = np.asarray(differences, dtype=float)

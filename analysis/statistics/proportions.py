@@ -1,4 +1,4 @@
-"""Exact statistics of a share of runs, such as those that collapsed: few runs allow no approximation."""
+"""Exact statistics of a share of runs, such as the share that collapsed: few runs allow no approximation."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ from analysis.statistics.intervals import LEVEL
 def boschloo(collapsed: int, runs: int, others: int, theirs: int) -> float:
     """Return the two-sided p-value of "two rates of collapse differ", by Boschloo's exact test.
 
-    `collapsed` of `runs` runs of one arm collapsed, and `others` of `theirs` of another arm.
+    In one arm `collapsed` of `runs` runs collapsed, in the other `others` of `theirs`.
     """
     table = [[collapsed, others], [runs - collapsed, theirs - others]]
     return float(stats.boschloo_exact(table).pvalue) if 0 < collapsed + others < runs + theirs else 1.0

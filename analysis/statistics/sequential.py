@@ -24,40 +24,41 @@ from encore.recipe.looks import LOOKS
 GAMMA = -2.0
 FARTHEST = 12.0  # standard deviations beyond which a normal density counts as 0
 NODES = 120  # nodes of an integral over the means at which no look has decided yet
-# levels that spent() and nominal() interpolate between; below them a look's level is proportional to alpha
+# levels between which spent() and nominal() interpolate; below the lowest, a look's level is proportional to
+# alpha
 ALPHAS = np.concatenate([np.logspace(-12, -1, 56), [0.15, 0.2, 0.3, 0.5, 0.7, 0.9]])
 
 
 @cache
 def levels(alpha: float) -> tuple[float, ...]:
-    """Return the nominal one-sided level of each look, for a probability `alpha` of any false rejection."""
+    """Return the nominal one-sided level of each look; `alpha`: the probability of a false rejection."""
     fractions = np.array(LOOKS) / LOOKS[-1]
     allowed = alpha * np.expm1(-GAMMA * fractions) / np.expm1(-GAMMA)
     steps = np.sqrt(np.diff(fractions, prepend=0.0))
     nodes, weights = leggauss(NODES)
-    at, mass = np.zeros(1), np.ones(1)  # possible sums of differences while undecided, and their weights
+    at, mass = np.zeros(1), np.ones(1)  # possible sums of differences of undecided runs, and their weights
     by_look = []
     for fraction, step, fresh in zip(fractions, steps, np.diff(allowed, prepend=0.0), strict=True):
         spread = np.sqrt(fraction)
         z = optimize.brentq(_too_rare, -FARTHEST, FARTHEST, (spread, step, at, mass, fresh), xtol=1e-10)
         by_look.append(float(stats.norm.sf(z)))
         low, high = -FARTHEST * spread, z * spread
-        here = low + (nodes + 1) * (high - low) / 2
-        density = stats.norm.pdf((here[:, None] - at) / step) @ mass / step
-        at, mass = here, density * weights * (high - low) / 2
+        means = low + (nodes + 1) * (high - low) / 2
+        density = stats.norm.pdf((means[:, None] - at) / step) @ mass / step
+        at, mass = means, density * weights * (high - low) / 2
     return tuple(by_look)
 
 
 def _too_rare(z: float, spread: float, step: float, at: np.ndarray, mass: np.ndarray, wanted: float) -> float:
-    """Return the log of the probability to pass z at a look, while undecided, minus log `wanted`."""
+    """Return log P(an undecided run passes z at a look) minus log `wanted`."""
     return float(np.log(mass @ stats.norm.sf((z * spread - at) / step)) - np.log(wanted))
 
 
 def spent(p: ArrayLike, look: int) -> np.ndarray:
-    """Return the alpha (...) whose nominal level at a look (an index of LOOKS) is p.
+    """Return the alpha (...) for which p is the nominal level at a look (an index of LOOKS).
 
-    It is the smallest probability of any false rejection at all looks for which this look would reject. nan
-    stays.
+    It is the smallest probability of a false rejection at any look with which this look would reject. nan
+    stays nan.
     """
     known = np.log(_table()[look])
     with np.errstate(divide="ignore"):

@@ -1,1 +1,1 @@
-"""Judge runs that were made elsewhere: a study says where their logs lie, and claims as recipes do."""
+"""Verdicts on runs that were made elsewhere: a study names their logs, and claims in the form of recipes."""

@@ -1,16 +1,17 @@
-"""Read what trainers write on the console: lines of verl, panels of open-instruct.
+"""The console output of trainers: lines of verl, panels of open-instruct.
 
-Lines of anything else may stand between. Parsing takes time linear in the text, and raises on none.
+Other lines may stand between. Parsing takes time linear in the text, and never raises.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$", re.MULTILINE)  # verl's; a Ray actor puts its name before
+# a line of verl; a Ray actor puts its name before it
+CONSOLE = re.compile(r"(?:^|\s)step:(\d+) - (.+)$", re.MULTILINE)
 NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf"
-PAIR = re.compile(rf"(.+?):\s*(?:np\.\w+\()?({NUMBER})\)?")  # a number of numpy prints its type
-PANEL = re.compile(r"╭─+ Metrics ─+╮")  # open-instruct's, by rich
-TRAINING_STEP = "training_step"  # its `global_step` counts episodes
+PAIR = re.compile(rf"(.+?):\s*(?:np\.\w+\()?({NUMBER})\)?")  # numpy prints a number with its type
+PANEL = re.compile(r"╭─+ Metrics ─+╮")  # the head of a panel of open-instruct, printed by rich
+TRAINING_STEP = "training_step"  # the step of training; open-instruct's `global_step` counts episodes
 
 
 def is_of_verl(text: str) -> bool:
@@ -18,13 +19,12 @@ def is_of_verl(text: str) -> bool:
     return "step:" in text and bool(CONSOLE.search(text))
 
 
-def of_verl(text: str) -> Iterator[tuple[float, str, float]]:
-    """Yield step, metric and value of each line that begins with a step."""
+def of_verl(text: str) -> Iterator[tuple[float, Mapping[str, float]]]:
+    """Yield the step and the numbers of each line that begins with a step."""
     for line in text.splitlines():
         if match := CONSOLE.search(line):
-            for part in match[2].split(" - "):
-                if pair := PAIR.fullmatch(part.strip()):
-                    yield float(match[1]), pair[1], float(pair[2])
+            pairs = (PAIR.fullmatch(part.strip()) for part in match[2].split(" - "))
+            yield float(match[1]), {pair[1]: float(pair[2]) for pair in pairs if pair}
 
 
 def is_of_open_instruct(text: str) -> bool:
@@ -33,12 +33,12 @@ def is_of_open_instruct(text: str) -> bool:
 
 
 def of_open_instruct(text: str, step: str) -> Iterator[Mapping[str, float]]:
-    """Yield the numbers of each whole panel; one without the step, of an evaluation, has that of the last.
+    """Yield the numbers of each whole panel; a panel of an evaluation has no step, and gets the last one's.
 
-    A row is a category, which `other` is not, and `name: number | name: number`; rich goes on in further
-    lines without a category, and cuts with a `…` what is longer than a line: such names are left out.
+    A row has a category, unless it is `other`, and `name: number | name: number`. rich continues a row in
+    further lines without a category, and cuts a long name with a `…`: such names are left out.
     """
-    rows: list[tuple[str, str]] | None = None  # None outside of a panel
+    rows: list[tuple[str, str]] | None = None  # rows of the panel; None outside of a panel
     last: dict[str, float] = {}
     for line in text.splitlines():
         if PANEL.search(line):
@@ -58,7 +58,7 @@ def of_open_instruct(text: str, step: str) -> Iterator[Mapping[str, float]]:
 
 
 def _of_panel(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, float]]:
-    """Yield the numbers of the rows of a panel, each a category and its values, by their whole names."""
+    """Yield the numbers in the rows of a panel by their whole names; a row is a category with its values."""
     for category, values in rows:
         for part in values.split(" | "):
             pair = PAIR.fullmatch(part.strip())

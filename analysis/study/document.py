@@ -1,4 +1,4 @@
-"""The file of a study: where the logs of runs lie, and what is claimed of them."""
+"""The file of a study: the places of the runs' logs, and the claims about the runs."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,67 +9,93 @@ from pydantic import AfterValidator, Field
 from encore.errors import UserError
 from encore.recipe import strict_yaml
 from encore.recipe.base import Line, Mistake, Model, Name, Some, below
-from encore.recipe.claims import OURS, Claim, Paper, with_ids
-from encore.recipe.document import read
+from encore.recipe.claims import OURS, Claim, Paper, Side, with_ids
+from encore.recipe.document import read_content
 from encore.recipe.files import of_file
+
+STEP = "step"
+DISTANCE = "distance"  # how far a curve lies from the reference of its claim
 
 
 class StudyClaim(Claim):
-    """A claim of a study; if it does not say who makes it, it is ours."""
+    """A claim of a study. It counts as ours if it names no source."""
 
     source: Line = "ours"
     paper: Paper = OURS
+    reference: Line | None = None  # a published curve: a CSV with the columns `axis` and value
+    axis: Line = STEP  # the step, or a metric of ours that counts samples or compute
 
     def mistakes(self) -> Iterator[Mistake]:
         """Yield the keys that a study cannot answer: gates and scales belong to recipes."""
         for key in ("needs", "scales", "again", "world"):
             if key in self.model_fields_set:
                 yield key, "a key of recipes; a study has none"
+        of_curve = self.test.metric.startswith(f"{DISTANCE}/")
+        if self.reference is not None:
+            yield from self._of_curve(of_curve)
+        elif of_curve or "axis" in self.model_fields_set:
+            yield "reference", "missing; the file of the published curve"
+
+    def _of_curve(self, named: bool) -> Iterator[Mistake]:
+        """Yield what a claim on a published curve lacks; `named`: whether its metric is a distance."""
+        if self.source == OURS:
+            yield "source", "missing; where was the curve of reference published?"
+        if not named:
+            yield "test.metric", f"with reference expected {DISTANCE}/METRIC, got {self.test.metric}"
+        if self.test.against is not None:
+            yield "test.against", "the curve is compared with reference; remove it"
+        if self.test.direction != "equal":
+            yield "test.direction", "with reference expected equal: the curve stays within margin of it"
 
 
 class Logs(Model):
     """Files of one kind, one file for each run or for several runs."""
 
-    # patterns of paths, from the folder of the study on: `logs/{arm}-{seed}.csv`; * stands for any text. A
-    # file whose pattern names no arm, or no seed, is of all of them.
+    # patterns of paths, from the study's folder on: `logs/{arm}-{seed}.csv`; * stands for any text. A file
+    # whose pattern has no {arm}, or no {seed}, counts for all of them.
     files: Some[str]
-    # for a file with several runs: the pattern of its columns; W&B exports `{arm}-{seed} - {metric}`
+    # for a file with several runs: the pattern of its columns' names; W&B exports `{arm}-{seed} - {metric}`
     columns: str | None = None
-    step: str | None = None  # the column of the step; default: the first of those that trainers write
-    metrics: dict[str, str] | None = None  # our name -> the file's; default: all, by the file's names
+    step: str | None = None  # column of the step; default: the first of the names that trainers use
+    # our name of a metric -> the file's name; default: all metrics, under the file's names
+    metrics: dict[str, str] | None = None
 
 
 class Study(Model):
-    """A study: claims on runs that were made elsewhere, and where the logs of the runs lie."""
+    """A study: claims about runs that were made elsewhere, and the places of these runs' logs."""
 
     title: Line
-    runs: Annotated[dict[Name, Logs], Field(min_length=1)]  # place -> its logs: claims name ARM/PLACE
+    runs: Annotated[dict[Name, Logs], Field(min_length=1)]  # place -> its logs; claims name ARM/PLACE
     claims: Annotated[dict[Name, StudyClaim], Field(min_length=1), AfterValidator(with_ids)]
 
 
 def load(path: Path) -> Study:
-    """Read a study. Raises UserError, one line a mistake, with the file and the key."""
-    content = strict_yaml.read(path)
+    """Read a study. Raises UserError with a line for each mistake, which names the file and the key."""
+    content = strict_yaml.read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: expected a mapping with title, runs and claims")
     with of_file(path):
-        study = read(content, Study)
+        study = read_content(content, Study)
         if lines := [f"{key}: {words}" for key, words in _mistakes(study)]:
             raise UserError("\n".join(lines))
     return study
 
 
 def mistakes_of(claims: Iterable[StudyClaim]) -> Iterator[Mistake]:
-    """Yield the mistakes of claims that need no study to see: keys of recipes, and tests without a bound."""
+    """Yield mistakes that claims have in any study: keys of recipes, and tests without a bound."""
     for claim in claims:
         yield from below(f"claims.{claim.id}", claim.mistakes())
         yield from below(f"claims.{claim.id}.test", claim.test.mistakes())
 
 
 def _mistakes(study: Study) -> Iterator[Mistake]:
-    """Yield the mistakes of claims, and the places that they name and `runs` has not."""
+    """Yield the mistakes of claims, and the places in them that `runs` does not have."""
     yield from mistakes_of(study.claims.values())
+    curves: dict[Side, str] = {}
     for claim in study.claims.values():
+        first = curves.setdefault(claim.test.sides[0], claim.id) if claim.reference else claim.id
+        if first != claim.id:
+            yield f"claims.{claim.id}.test", f"the same curve as of claims.{first}; one reference a curve"
         for key, side in zip(("of", "against"), claim.test.sides, strict=False):
             arm, slash, place = side.place.partition("/")
             if not slash or not arm:

@@ -1,7 +1,7 @@
-"""Judge a table of numbers, a row for each run and metric; `encore.judging` is the way in from a program.
+"""Verdicts on a table of numbers, with a row for each run and metric; programs call `encore.judging`.
 
-What cannot be judged as it stands is refused, so that no number is averaged away without a word: a run
-without a number, two numbers of one run, and fewer seeds than the first planned look asks for. A study
+Tables that cannot be judged as they are, are refused, so that no number is averaged away silently: a run
+without a number, two numbers of one run, and fewer seeds than the first planned look needs. A study
 (study.judge) reads logs, in which runs may have ended early; it names those in notes, and judges the others.
 """
 
@@ -19,16 +19,17 @@ from encore.recipe.looks import LOOKS
 
 NEEDED = ("arm", "seed", "metric", "value")
 FURTHER = ("node", "low", "high", "source", "step")  # columns that may be missing
-RUN = ["arm", "node", "seed", "metric"]  # of which a table has one number
+RUN = ["arm", "node", "seed", "metric"]  # columns for which a table has only one number
 
 
 def judge(frame: pd.DataFrame, claims: Mapping[str, StudyClaim]) -> JudgedClaims:
     """Return the verdicts on claims, by their names, from a table with the columns arm, seed, metric, value.
 
-    A claim names arms as the column `arm` does. Further columns may be: `low` and `high`, the 95% interval of
-    a number by itself, over items and samples; `source`, which run the number is of, if several seeds share
-    one, such as a base model; and `node`, if an arm is measured at several places, which claims then name
-    `arm/node`. Seeds are looked at in rising order. Raises UserError, one line a mistake.
+    A claim names arms as the column `arm` does. There may be further columns. `low` and `high` are the 95%
+    interval of a number by itself, over items and samples. `source` says which run the number is of, if
+    several seeds share one, such as a base model. `node` is the place of measurement, if an arm has several;
+    claims then name `arm/node`. Seeds are looked at in rising order. Raises UserError with a line for each
+    mistake.
     """
     stated = _stated(claims)
     sides = {side for claim in stated for side in claim.test.sides}
@@ -39,13 +40,13 @@ def judge(frame: pd.DataFrame, claims: Mapping[str, StudyClaim]) -> JudgedClaims
 
 
 def judged(table: pd.DataFrame, claims: Iterable[StudyClaim]) -> JudgedClaims:
-    """Return the verdicts at the last look that the seeds of a tidy table (numbers.table) have passed."""
+    """Return the verdicts at the last look that the seeds of a tidy table (numbers.table) have reached."""
     seeds = sorted({int(seed) for seed in table.seed})
     return JudgedClaims(judge_looks(claims, table, "", seeds)[-1])
 
 
 def _stated(claims: Mapping[str, StudyClaim]) -> list[StudyClaim]:
-    """Return copies of the claims that know their names, so that a claim may stand in several mappings."""
+    """Return copies of the claims that know their names: one claim may be used in several mappings."""
     if not claims:
         raise UserError("claims: expected one or more")
     for name, claim in claims.items():
@@ -58,7 +59,7 @@ def _stated(claims: Mapping[str, StudyClaim]) -> list[StudyClaim]:
 
 
 def _numbers(frame: pd.DataFrame, sides: set[Side]) -> pd.DataFrame:
-    """Return the rows that the sides of claims ask for, with the columns of the tidy table."""
+    """Return the rows that the sides of claims need, with the columns of the tidy table."""
     columns = [str(column) for column in frame.columns]
     for name in NEEDED:
         if name not in columns:
@@ -93,7 +94,7 @@ def _numbers(frame: pd.DataFrame, sides: set[Side]) -> pd.DataFrame:
 
 
 def _unusable(table: pd.DataFrame) -> Iterator[str]:
-    """Yield what is wrong with the numbers themselves, each kind of mistake once."""
+    """Yield what is wrong with the numbers themselves; each kind of mistake comes once."""
     values, low, high = (pd.to_numeric(table[name], errors="coerce") for name in ("value", "low", "high"))
     infinite, has_interval = ~np.isfinite(values), table.low.notna() | table.high.notna()
     one_number = "expected one number a run"
@@ -112,7 +113,7 @@ def _unusable(table: pd.DataFrame) -> Iterator[str]:
 
 
 def _unpaired(table: pd.DataFrame, sides: set[Side]) -> Iterator[str]:
-    """Yield the sides of claims that lack seeds, and that there are fewer seeds than a look asks for."""
+    """Yield the sides of claims that lack seeds, and a mistake if a look needs more seeds."""
     every = {*table.seed}
     for place, metric in sorted(sides):
         arm, _, node = place.partition("/")

@@ -1,11 +1,13 @@
-"""The judging of a study: `encore judge STUDY.yaml`. Numbers that a program has are for `encore.judging`.
+"""The judging of a study: `encore judge STUDY.yaml`. Programs with numbers use `encore.judging` instead.
 
-The verdicts are the ones that the same numbers would get in a recipe: planned looks, one interval for each
-claim, equivalence, families of primary and secondary claims (docs/verdicts.md). What a recipe knows beside
-its numbers is missing: whether a run collapsed, gates, and the registration of claims.
+The verdicts are the same as for equal numbers in a recipe: planned looks, one interval for each claim,
+equivalence, families of primary and secondary claims (docs/verdicts.md). Facts that only a recipe knows are
+missing: whether a run collapsed, gates, and the registration of claims.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -13,9 +15,11 @@ import matplotlib as mpl
 from analysis.numbers.means import shown
 from analysis.page import tables
 from analysis.page.drawing import svg_uri
-from analysis.page.figures import Drawn
+from analysis.page.figures import Drawn, Plan
 from analysis.page.style import STYLE, save
 from analysis.report import TEMPLATES, text
+from analysis.study import across, references
+from analysis.study.across import Shared
 from analysis.study.document import Study, load
 from analysis.study.frame import judged
 from analysis.study.numbers import Collected, collect
@@ -27,7 +31,7 @@ from encore.runtime import files
 
 @dataclass(frozen=True)
 class Judged:
-    """A study's verdicts at each look, the last look last, and the numbers that they rest on."""
+    """A study's verdicts at each look, the last look at the end, and the numbers behind them."""
 
     study: Study
     collected: Collected
@@ -35,31 +39,39 @@ class Judged:
 
 
 def judge(study: Study, folder: Path) -> Judged:
-    """Judge the claims of a study, whose patterns begin at `folder`. Raises UserError."""
+    """Judge the claims of a study; its patterns are relative to `folder`. Raises UserError."""
     collected = collect(study, folder)
     return Judged(study, collected, judged(collected.table, study.claims.values()))
 
 
 def lines(judged: Judged) -> list[str]:
-    """Return what a terminal shows: a line for each claim, then the notes."""
+    """Return the text for a terminal: a line for each claim, then the notes."""
     said = [_line(verdict) for verdict in judged.verdicts]
     seeds = len(judged.collected.seeds)
     if seeds < LOOKS[0]:
-        said.append(f"{seeds} seeds: nothing is decided below {LOOKS[0]}")
+        said.append(f"{_seeds(seeds)}: nothing is decided below {LOOKS[0]}")
     return [*said, *(f"note: {note}" for note in judged.collected.notes)]
 
 
 def _line(verdict: Verdict) -> str:
     number = shown(verdict.difference if verdict.look else verdict.plain, verdict.metric)
-    of = f"{verdict.n} seeds: {number} (asked: {claims_table.holds_when(verdict)})" if verdict.n else ""
+    asked = claims_table.holds_when(verdict)
+    of = f"{_seeds(verdict.n)}: {number} (asked: {asked})" if verdict.n else ""
     return f"{verdict.word:<15} {verdict.id}  {of or verdict.note}"
 
 
+def _seeds(count: int) -> str:
+    return f"{count} seed{'s' * (count != 1)}"
+
+
 def write(judged: Judged, out: Path) -> None:
-    """Write index.html, claims.csv and numbers.csv, and the forest as a figure, into the folder `out`."""
+    """Write index.html, its tables as CSV, and its figures into the folder `out`."""
     out.mkdir(parents=True, exist_ok=True)
     files.write(out / "claims.csv", judged.verdicts.frame().to_csv(index=False))
     files.write(out / "numbers.csv", judged.collected.table.drop(columns="step").to_csv(index=False))
+    pairs = across.shared(judged.study, judged.collected.table)
+    if pairs:
+        files.write(out / "improvement.csv", across.frame(pairs).to_csv(index=False))
     template = TEMPLATES.get_template("study.html")
     page = template.render(
         title=judged.study.title,
@@ -67,7 +79,8 @@ def write(judged: Judged, out: Path) -> None:
         seeds=judged.collected.seeds,
         looks=LOOKS,
         files=judged.collected.files,
-        figure=_forest(judged, out),
+        figures=_figures(judged, pairs, out),
+        improvement=tables.cells(across.rows_shown(pairs)) if pairs else None,
         verdicts=tables.cells(claims_table.verdicts_shown(judged.verdicts)),
         notes=judged.collected.notes,
         tally=claims.tally(judged.verdicts),
@@ -75,19 +88,47 @@ def write(judged: Judged, out: Path) -> None:
     files.write(out / "index.html", page)
 
 
-def _forest(judged: Judged, out: Path) -> Drawn | None:
+def _figures(judged: Judged, pairs: list[Shared], out: Path) -> Iterator[Drawn]:
+    """Draw the forest, performance profiles, and each published curve with ours over it."""
+    plans = [
+        Plan(
+            "forest",
+            "Claims, paired by seed",
+            "Each claim on a scale of its own: where it holds is shaded; dots are seeds.",
+            partial(forest.draw, judged.verdicts),
+            forest.alt_text(judged.verdicts),
+        ),
+        Plan(
+            "profiles",
+            "Performance profiles",
+            "The share of runs whose score is above each level, as a mean over the shared tasks. "
+            "Bands: 95%, by a stratified bootstrap.",
+            partial(across.draw, pairs),
+            across.alt_text(pairs),
+        ),
+    ]
+    for overlay in judged.collected.overlays:
+        claim, distances = overlay.claim, overlay.distances
+        farthest = f", at most {max(distances.values()):.3g} away" if distances else ""
+        plans.append(
+            Plan(
+                f"curve-{claim.id}",
+                claim.says,
+                f"Published: {claim.source}. The band is {claim.test.margin:g} wide on each side.",
+                partial(references.draw, overlay),
+                f"The published curve and {len(distances)} seeds of ours{farthest}",
+            )
+        )
     with mpl.rc_context(STYLE):
-        figure = forest.draw(judged.verdicts)
-        if figure is None:
-            return None
-        save(figure, out, "forest")
-    src = svg_uri((out / "forest.svg").read_text(encoding="utf-8"))
-    caption = "Each claim on a scale of its own: where it holds is shaded; dots are seeds."
-    return Drawn("forest", "Claims, paired by seed", caption, forest.alt_text(judged.verdicts), src)
+        for plan in plans:
+            if figure := plan.draw():
+                save(figure, out, plan.name)
+                src = svg_uri((out / f"{plan.name}.svg").read_text(encoding="utf-8"))
+                yield Drawn(plan.name, plan.title, plan.caption, plan.alt_text, src)
 
 
 def command(path: Path, out: Path | None) -> list[str]:
-    """Judge the study of a file, write its page, and return what a terminal shows. Raises UserError."""
+    """Judge the study in a file, write its page, and return the text for a terminal. Raises UserError."""
     judged = judge(load(path), path.parent)
     folder = out or path.with_suffix("")
     write(judged, folder)

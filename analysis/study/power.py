@@ -1,7 +1,7 @@
-"""A plan for a study: how many seeds decide its claims, from the spread of a pilot.
+"""The plan of a study: how many seeds will decide its claims, by the spread of a pilot.
 
 The pilot is the runs that the study has so far, two seeds or more. Their mean difference and its standard
-deviation are taken for the truth. Normal differences are drawn for many studies, and each study is judged by
+deviation are assumed to be true. Normal differences are drawn for many studies, and each study is judged by
 the rule of verdicts.rule at the planned looks. So the chances hold for the whole family of claims, with its
 levels. A few seeds determine a spread only roughly, so the chances are computed again with the upper 80%
 bound of the spread.
@@ -29,26 +29,26 @@ from encore.recipe.claims import Claim
 from encore.recipe.looks import LOOKS
 from encore.runtime import files
 
-STUDIES = 2000  # number of drawn studies, so that a chance is known to 0.02
+STUDIES = 2000  # number of drawn studies, with which a chance is known to 0.02
 SEED = 0
 BOUND = 0.8  # level of a spread's upper bound
 RECORDS = Path(__file__).resolve().parents[2] / "results/published"
-FEW = 4  # numbers of seeds, below every look, that many studies have
+FEW = 4  # numbers of seeds, below every look, that many studies use
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """The difference that a claim is expected to show, its spread over seeds, and the number of seeds."""
+    """The expected difference of a claim, its spread over seeds, and the number of seeds."""
 
     claim: Claim
     effect: float
     spread: float
-    seeds: int  # 0: the user gave the spread
+    seeds: int  # number of seeds of the pilot; 0 if the user gave the spread
     error: float = 0.0  # the standard error that all differences share
 
     @property
     def upper(self) -> float:
-        """The upper bound of the spread at level BOUND, by the chi-squared distribution."""
+        """The upper bound on the spread at level BOUND, by the chi-squared distribution."""
         if not self.seeds:
             return self.spread
         return float(self.spread * math.sqrt((self.seeds - 1) / stats.chi2.ppf(1 - BOUND, self.seeds - 1)))
@@ -56,17 +56,17 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Power:
-    """The chances of the planned looks to decide a claim; a tuple has an entry for each look."""
+    """The chances that the planned looks decide a claim; a tuple has an entry for each look."""
 
     pilot: Pilot
     decided: tuple[float, ...]  # the chance that the claim is decided by this look, if the pilot is the truth
-    decided_at_bound: tuple[float, ...]  # the same with the upper bound of the spread
-    found: tuple[float, ...]  # distance of the truth from a bound that is detected with 80%
-    half_width: float  # half the width of a 95% interval of FEW seeds
+    decided_at_bound: tuple[float, ...]  # the same chance with the upper bound of the spread
+    found: tuple[float, ...]  # distance between truth and bound that is detected with 80% power
+    half_width: float  # half the width of a 95% interval with FEW seeds
 
 
 def spread_of(text: str) -> float:
-    """Return the spread in a text: a number, or a claim of a published record, "r1_zero-cpu/claim".
+    """Return the spread in a text: a number, or the spread of a published claim, "r1_zero-cpu/claim".
 
     Raises UserError if the text is neither.
     """
@@ -76,7 +76,9 @@ def spread_of(text: str) -> float:
         if not file.is_file():
             known = sorted(path.parent.name for path in RECORDS.glob("*/claims.csv"))
             raise UserError(f'--spread: no record "{record}"{nearest(record, known)}')
-        judged = {each.id: each.differences for each in claims.read(file) if len(each.differences) > 1}
+        judged = {
+            each.id: each.differences for each in claims.read_verdicts(file) if len(each.differences) > 1
+        }
         if claim not in judged:
             raise UserError(f'--spread: {record} has no claim "{claim}"{nearest(claim, [*judged])}')
         return float(np.std(judged[claim], ddof=1))
@@ -90,10 +92,10 @@ def spread_of(text: str) -> float:
 
 
 def pilots(study: Study, folder: Path, spread: float | None) -> list[Pilot]:
-    """Return the pilot of each claim, from the runs of a study, or from a given spread without any run.
+    """Return the pilot of each claim, from the runs of a study or from a given spread.
 
-    With a given spread the effect is the margin plus the smallest effect that matters, and 0 for a claim of
-    equality. Raises UserError if a claim has fewer than two differences.
+    With a given spread, no run is needed; the effect is then the margin plus the smallest effect that
+    matters, and 0 for a claim of equality. Raises UserError if a claim has fewer than two differences.
     """
     if spread is not None:
         return [Pilot(claim, _hoped(claim), spread, 0) for claim in study.claims.values()]
@@ -102,16 +104,16 @@ def pilots(study: Study, folder: Path, spread: float | None) -> list[Pilot]:
     for claim in study.claims.values():
         paired = evidence.evidence(claim, collected.table, "", collected.seeds, {}, Collapses()).paired
         if len(paired.differences) < 2:
-            both = "one seed has" if paired.differences else "no seed has"
-            seeds = paired.notes[0] if paired.notes else f"{both} both sides"
-            raise UserError(f"claims.{claim.id}: {seeds}; a spread needs two; without a pilot say --spread")
+            known_seeds = "one seed has" if paired.differences else "no seed has"
+            seeds = paired.notes[0] if paired.notes else f"{known_seeds} both sides"
+            raise UserError(f"claims.{claim.id}: {seeds}; a spread needs two; without a pilot give --spread")
         d = np.array(paired.differences)
         result.append(Pilot(claim, float(d.mean()), float(d.std(ddof=1)), len(d), paired.error))
     return result
 
 
 def _hoped(claim: Claim) -> float:
-    """Return the effect that a study without runs is planned for."""
+    """Return the effect that a study without runs is planned to find."""
     test = claim.test
     if test.direction == "equal":
         return 0.0
@@ -119,7 +121,7 @@ def _hoped(claim: Claim) -> float:
 
 
 def power(known: Sequence[Pilot]) -> list[Power]:
-    """Return what the looks can decide about the claims of a study together."""
+    """Return the power of the looks for all claims of a study together."""
     asked = evidence.asked([evidence.Evidence(pilot.claim, Pairs()) for pilot in known])
     decided = _decided(known, asked)
     at_bound = _decided([replace(pilot, spread=pilot.upper) for pilot in known], asked)
@@ -128,7 +130,7 @@ def power(known: Sequence[Pilot]) -> list[Power]:
     powers = []
     for i, pilot in enumerate(known):
         alpha = float(asked.alpha[i]) / (primaries if asked.primary[i] else others)
-        like = [pilot.spread / math.sqrt(2), -pilot.spread / math.sqrt(2)]  # two values with this spread
+        like = [pilot.spread / math.sqrt(2), -pilot.spread / math.sqrt(2)]  # two values that have this spread
         distances = [
             detectable(like, float(nominal(alpha / 2, index)), POWER, look, pilot.error)
             for index, look in enumerate(LOOKS)
@@ -147,7 +149,7 @@ def power(known: Sequence[Pilot]) -> list[Power]:
 
 
 def _decided(known: Sequence[Pilot], asked: Asked) -> np.ndarray:
-    """Return the probability (looks, claims) that a claim is decided by a look."""
+    """Return the probability (looks, claims) that a claim is decided by the time of a look."""
     rng = np.random.default_rng(SEED)
     effect, spread, error = np.array([(each.effect, each.spread, each.error) for each in known]).T
     drawn = rng.normal(effect, spread, (LOOKS[-1], STUDIES, len(known))).transpose(1, 2, 0)
@@ -187,7 +189,7 @@ def frame(powers: Sequence[Power]) -> pd.DataFrame:
 
 
 def lines(powers: Sequence[Power]) -> list[str]:
-    """Return what a terminal shows: three lines for each claim, then what a few seeds can say."""
+    """Return the text for a terminal: three lines for each claim, then what a few seeds can show."""
     said = []
     for each in powers:
         pilot = each.pilot
@@ -205,7 +207,7 @@ def lines(powers: Sequence[Power]) -> list[str]:
 
 
 def command(path: Path, spread: str | None, out: Path | None) -> list[str]:
-    """Plan the study of a file, write power.csv, and return what a terminal shows. Raises UserError."""
+    """Plan the study in a file, write power.csv, and return the text for a terminal. Raises UserError."""
     powers = power(pilots(load(path), path.parent, spread_of(spread) if spread else None))
     folder = out or path.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)

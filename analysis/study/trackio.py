@@ -1,4 +1,4 @@
-"""Read the database of trackio, a SQLite file a project, without trackio and without a write."""
+"""The database of trackio, a SQLite file for each project, read without trackio and without writing."""
 
 import sqlite3
 import time
@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from encore.errors import UserError, first_line
 
-HEAD = b"SQLite format 3\0"  # of every SQLite file
-LONGEST_CELL = 1 << 24  # bytes of a cell of a database
+HEAD = b"SQLite format 3\0"  # beginning of every SQLite file
+LONGEST_CELL = 1 << 24  # bytes of a cell of the database
 PATIENCE = 60.0  # seconds that a query may take: a hostile database can ask for endless work
 
 
@@ -25,10 +25,10 @@ class Row(NamedTuple):
 def rows(path: Path) -> Iterator[Row]:
     """Yield the rows of all runs, in the order in which they were logged.
 
-    Raises UserError if the file is no database of trackio, if two of its runs have one name, or if reading it
-    takes too long.
+    Raises UserError if the file is no database of trackio, if two of its runs have the same name, or if
+    reading it takes too long.
     """
-    # a journal beside the database holds rows of a run that goes on; with immutable it would not be read
+    # a journal beside the database has rows of a run that still goes on; with immutable it would not be read
     how = "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1"
     deadline = time.monotonic() + PATIENCE
     run_ids: dict[str, object] = {}
@@ -39,7 +39,8 @@ def rows(path: Path) -> Iterator[Row]:
             database.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
             database.execute("PRAGMA trusted_schema = OFF")
             for cells in database.execute("SELECT * FROM metrics ORDER BY id"):
-                run, run_id = str(cells["run_name"]), dict(cells).get("run_id")  # older versions have no id
+                # older versions have no run id
+                run, run_id = str(cells["run_name"]), dict(cells).get("run_id")
                 if run_ids.setdefault(run, run_id) != run_id:
                     raise UserError(f"{path}: two runs have the name {run!r}: rename one in trackio")
                 yield Row(run, cells["step"], cells["metrics"])

@@ -16,24 +16,26 @@ from analysis.page import interval_rows
 from analysis.page.style import LINE, WIDTH, dashes, margins
 from encore.recipe.metric_names import REACHED
 
-MARKS = 5  # marked points of a trajectory, at equal distances in time
-COARSE = 25  # points of a line that shares its panel
+MARKS = 5  # marked points of a trajectory, equally spaced in time
+COARSE = 25  # points of a line in a panel that all arms share
 UNITS = {"updates": "updates (optimizer steps)", "samples": "samples (completions)"}
 
 
 def trajectory(table: pd.DataFrame, arm: str) -> pd.DataFrame:
-    """Columns accuracy and entropy of an arm, means over seeds, in order of time; empty if one is missing."""
+    """Return accuracy and entropy of an arm, means over seeds, in the order of time.
+
+    The frame is empty if one of the two is missing.
+    """
     logged = table[table.arm == arm]
-    both = [binned(logged[logged.metric == metric], COARSE) for metric in ("accuracy", "entropy")]
-    if not all(len(seeds) for seeds in both):
+    by_name = {name: binned(logged[logged.metric == name], COARSE) for name in ("accuracy", "entropy")}
+    if not all(len(seeds) for seeds in by_name.values()):
         return pd.DataFrame()
-    names = ("accuracy", "entropy")
-    path = {name: seeds.mean(axis=1) for name, seeds in zip(names, both, strict=True)}
+    path = {name: seeds.mean(axis=1) for name, seeds in by_name.items()}
     return pd.DataFrame(path).interpolate().dropna()
 
 
 def entropy_accuracy(table: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
-    """Entropy against accuracy of the rollouts: a line an arm, a ring at the start, a disc at the end."""
+    """Draw entropy against accuracy of the rollouts: a line for each arm, from a ring to a disc."""
     logged = curves(table, ["accuracy", "entropy"]).dropna(subset=["value"])
     paths = {arm: path for arm in palette if len(path := trajectory(logged, arm)) > 1}
     if not paths:
@@ -56,7 +58,10 @@ def entropy_accuracy(table: pd.DataFrame, palette: Mapping[str, str]) -> Figure 
 
 
 def effort(table: pd.DataFrame, arm: str, unit: str) -> pd.Series:
-    """Accuracy by updates or samples: trailing mean of rollouts, mean over seeds; empty where not logged."""
+    """Return accuracy by updates or samples: the mean over seeds of a trailing mean over rollouts.
+
+    The series is empty if accuracy or samples are not logged.
+    """
     logged = table[table.arm == arm]
     accuracy = binned(logged[logged.metric == "accuracy"], 10**9).rolling(WINDOW).mean()
     if unit == "updates" or not len(accuracy):
@@ -69,7 +74,7 @@ def effort(table: pd.DataFrame, arm: str, unit: str) -> pd.Series:
 
 
 def accuracy_by_effort(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
-    """Accuracy against updates and, beside it, against samples; dotted: the levels that claims name."""
+    """Draw accuracy against updates and, beside it, against samples; dotted: the levels that claims name."""
     logged = curves(table, ["accuracy", "samples"]).dropna(subset=["value"])
     lines = {unit: {arm: effort(logged, arm, unit).dropna() for arm in palette} for unit in UNITS}
     arms = [arm for arm in palette if len(lines["samples"][arm]) > 1]
@@ -95,20 +100,21 @@ def accuracy_by_effort(run: Run, table: pd.DataFrame, palette: Mapping[str, str]
 def effort_rows(
     table: pd.DataFrame, unit: str, level: str, palette: Mapping[str, str]
 ) -> list[interval_rows.Row]:
-    """What an accuracy cost each arm in updates or samples, the cheapest first.
+    """Return a row for each arm with the updates or samples it took to an accuracy, the cheapest arm first.
 
-    A run that never reached it counts with its full budget: its arm's true mean is at least the one shown.
+    A run that never reached the accuracy counts with its full budget: the true mean of its arm is then at
+    least as large as the mean shown.
     """
     arms = []
     for arm in palette:
-        here = table[(table.arm == arm) & table.step.isna()].drop_duplicates(["source", "metric"])
-        cost = here[here.metric == f"{unit}_to/accuracy={level}"].set_index("source").value
+        rows = table[(table.arm == arm) & table.step.isna()].drop_duplicates(["source", "metric"])
+        cost = rows[rows.metric == f"{unit}_to/accuracy={level}"].set_index("source").value
         if not len(cost):
             continue
-        budget = here[here.metric == f"{unit}_to/budget"].set_index("source").value.reindex(cost.index)
-        spent, never = cost.fillna(budget), int(cost.isna().sum())
+        budget = rows[rows.metric == f"{unit}_to/budget"].set_index("source").value.reindex(cost.index)
+        spent, failures = cost.fillna(budget), int(cost.isna().sum())
         mean = float(spent.mean())
-        text = f"{mean:,.0f}" if not never else f"at least {mean:,.0f} ({never} of {len(cost)} never)"
+        text = f"{mean:,.0f}" if not failures else f"at least {mean:,.0f} ({failures} of {len(cost)} never)"
         arms.append(interval_rows.Row(arm, tuple(spent), mean, math.nan, math.nan, text, palette[arm]))
     return sorted(arms, key=lambda row: row.mean)
 
@@ -116,7 +122,7 @@ def effort_rows(
 def _panels(
     every: list[str], arms: list[str], palette: Mapping[str, str], columns: int, height: float
 ) -> tuple[Figure, list[Axes]]:
-    """Panels side by side above a legend of the arms in two columns."""
+    """Return a figure with `columns` panels side by side, above a legend of the arms in two columns."""
     legend = LINE * ((len(arms) + 1) // 2)
     tall = height + legend + 0.12
     figure = Figure(figsize=(WIDTH, tall))

@@ -1,4 +1,4 @@
-"""Evaluations over the steps of a stage, one panel an arm: where recipes say `evaluate_every`."""
+"""Figures of the evaluations during a stage, a panel for each arm, for recipes with `evaluate_every`."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -19,7 +19,7 @@ CAPTION = (
 
 
 def plans(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> Iterator[Plan]:
-    """A figure for each checkpoint that was measured within its stage, and each task."""
+    """Yield a figure for each task of each checkpoint that was also evaluated while its stage trained."""
     within = {arm: run.recipe.within(run.scale, arm).values() for arm in run.arms}
     for checkpoint in dict.fromkeys(name for of_arm in within.values() for name, _ in of_arm):
         arms = [arm for arm in run.arms if checkpoint in dict(within[arm])]
@@ -34,10 +34,10 @@ def plans(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> Iterator
 
 
 def over_steps(run: Run, table: pd.DataFrame, arm: str, checkpoint: str) -> pd.DataFrame:
-    """An arm's rows of a checkpoint by the steps of its stage.
+    """Return an arm's rows of the table for a checkpoint, with the step of its stage in column `step`.
 
-    The last step is that of the checkpoint itself, and step 0 the policy that the stage starts from, where a
-    checkpoint of the arm is that.
+    The checkpoint itself is the last step. Step 0 is the policy that the stage starts from, if this policy
+    is a checkpoint of the arm as well.
     """
     places = run.recipe.evals(run.scale, arm).checkpoints
     stage = places[checkpoint]
@@ -45,9 +45,9 @@ def over_steps(run: Run, table: pd.DataFrame, arm: str, checkpoint: str) -> pd.D
     assert isinstance(trained, TrainingStage)
     last = trained.args.max_steps
     start = next((name for name, place in places.items() if place == f"{stage}.policy"), None)
-    here = table[table.arm == arm]
-    between = here[(here.node == checkpoint) & here.step.notna()]
-    final = here[here.step.isna() & here.metric.isin(between.metric)]
+    rows = table[table.arm == arm]
+    between = rows[(rows.node == checkpoint) & rows.step.notna()]
+    final = rows[rows.step.isna() & rows.metric.isin(between.metric)]
     ends = ((start, 0.0), (checkpoint, float(last)))
     parts = [between, *(final[final.node == node].assign(step=step) for node, step in ends)]
     return pd.concat([part for part in parts if len(part)] or [between])

@@ -1,4 +1,4 @@
-"""Learning curves, one panel an arm: what training logged, by step."""
+"""Learning curves: the metrics that training logged, by step, in a panel for each arm."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -21,25 +21,26 @@ from encore.recipe.kinds.ppo import PpoStage
 from encore.recipe.kinds.stage import Stage
 
 CAP = "#333333"  # colour of the line at the cap
-
-
-MOST_LINES = 80  # of seeds in a figure, beside the means
-# Beyond so many, panels are lower, a curve has an eighth of the points, and the first arm is not beside it.
+MOST_LINES = 80  # thin lines of single seeds in a figure; if there are more, the figure shows the means alone
+# With more panels than this, each is lower, and its curves have fewer points and not the first arm's in grey.
 MANY_PANELS = 16
 
 
 def caps(run: Run) -> dict[str, dict[float, float]]:
-    """Arm -> step -> the cap on a reply's tokens from there on, of arms that sample in one stage alone."""
-    found = {}
+    """Return arm -> step -> the largest number of tokens of a reply from this step on.
+
+    Arms that sample in several stages are left out.
+    """
+    by_arm = {}
     for arm in run.arms:
         sampled = [caps for node in stages(run, arm, run.seeds[0]) if (caps := _caps(run.graph.stage(node)))]
         if len(sampled) == 1:
-            found[arm] = {float(step): float(cap) for step, cap in sorted(sampled[0].items())}
-    return found
+            by_arm[arm] = {float(step): float(cap) for step, cap in sorted(sampled[0].items())}
+    return by_arm
 
 
 def _caps(stage: Stage) -> Mapping[str, int]:
-    """Step -> the cap from there on of a stage that samples; of another, empty."""
+    """Return step -> cap on a reply's tokens from this step on; empty if the stage does not sample."""
     if isinstance(stage, GrpoStage) and stage.caps:
         return stage.caps
     if not isinstance(stage, GrpoStage | PpoStage | PolicyGradientStage):
@@ -50,7 +51,7 @@ def _caps(stage: Stage) -> Mapping[str, int]:
 
 
 def _mark(axis: Axes, steps: Mapping[float, float]) -> None:
-    """A dotted line at the cap, and where it is raised; none where it is far above all replies."""
+    """Draw a dotted line at the cap and its later values, unless the cap is far above all replies."""
     last, highest = axis.dataLim.x1, axis.dataLim.y1
     if min(steps.values()) <= 2 * highest:
         x, y = [*steps, max(last, *steps)], [*steps.values(), [*steps.values()][-1]]
@@ -63,11 +64,10 @@ def draw(
     palette: Mapping[str, str],
     limits: Mapping[str, Mapping[float, float]] = MappingProxyType({}),
 ) -> Figure | None:
-    """Learning curves, one panel an arm: mean and range over seeds, and a thin line a seed.
+    """Draw learning curves in a panel for each arm: mean and range over seeds, and a thin line for each seed.
 
-    There are no thin lines of two metrics, which would look alike, nor of more than MOST_LINES in a figure.
-
-    limits: caps(), for a figure of lengths.
+    Thin lines are left out if the panel has several metrics, which would look alike, or if the figure would
+    have more than MOST_LINES of them. limits: the caps() of a figure of lengths.
     """
     names = [name for name, _, _ in series.metrics]
     wanted = curves(table, names).dropna(subset=["value"])
@@ -110,11 +110,14 @@ def draw(
 
 
 def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
-    """The curves of stages that log `by`; an arm's stages are joined, their steps and samples counted on."""
+    """Return the curves of the stages that log metric `by`.
+
+    An arm's stages are joined into one curve: steps and samples continue from stage to stage.
+    """
     logged = table[table.step.notna()]
     parts = []
     for _, rows in logged.groupby("arm", sort=False):
-        nodes = rows.node[rows.metric == by].unique()  # upstream first
+        nodes = rows.node[rows.metric == by].unique()  # in the order of training
         done = {"step": 0.0, "samples": 0.0}
         for node in nodes:
             part = rows[rows.node == node]
@@ -136,7 +139,7 @@ def reward_is_accuracy(table: pd.DataFrame) -> bool:
 
 
 def distance(run: Run) -> str:
-    """The end of the caption of `kl`: its unit, which differs between PPO and the others."""
+    """Return the end of the caption of figure `kl`: the unit, which is not the same in PPO as elsewhere."""
     kinds = {run.graph.stage(node).run for node in run.all_nodes() if node.kind == "stage"}
     if {"ppo", "grpo"} <= kinds:
         return ", in nats: per completion of PPO, per token of GRPO."
@@ -144,7 +147,7 @@ def distance(run: Run) -> str:
 
 
 def reference(run: Run) -> str:
-    """Which reference the KL divergence is measured to, in the first arm; empty where no stage has one."""
+    """Return a sentence on the reference of the KL divergence in the first arm; empty if no stage has one."""
     for node in stages(run, run.arms[0], run.seeds[0]):
         stage = run.graph.stage(node)
         if isinstance(stage, GrpoStage | DpoStage) and stage.args.beta:

@@ -1,4 +1,4 @@
-"""The loss that a stage minimises, by its settings: its row in the table of objectives."""
+"""The row of a stage in the table of objectives, which describes the loss by the stage's settings."""
 
 from collections.abc import Iterator
 from functools import singledispatch
@@ -12,7 +12,7 @@ from encore.recipe.kinds.ppo import PpoStage
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.loss_types import CLIPPED
 
-NORMALISERS = {  # loss_type -> what a loss is a mean of
+NORMALISERS = {  # loss_type -> what the loss is averaged over
     "grpo": "tokens of each completion, then completions",
     "dapo": "all tokens of a step",
     "bnpo": "all tokens of a micro-batch",
@@ -34,14 +34,14 @@ ADVANTAGES = {
     "mean": "r - exact mean",
     "optimal": "r - scalar of least variance",
 }
-PLAIN = {  # advantage -> name in the conformance table, without a ratio
+PLAIN = {  # advantage -> name in the conformance table, for losses without a ratio
     "moving_average": "reinforce",
     "leave_one_out": "rloo",
     "positive": "online_rft",
     "raw": "raw",
     "best": "best",
 }
-OF_GRPO = {  # advantage over the group's std -> its name there, with a ratio
+OF_GRPO = {  # advantage, divided by the group's std -> name in the conformance table, for losses with a ratio
     "process": "grpo-process",
     "above_mean": "grpo-above-mean",
 }
@@ -50,7 +50,7 @@ RATIOS = {"none": "none", "sequence_token": "sequence, gradient by token"}
 
 @singledispatch
 def described(stage: Stage) -> dict[str, str]:
-    """The row of a stage in the table of objectives; empty if it has no loss that the table tells of."""
+    """Return the row of a stage in the table of objectives; empty if the table has no row for its kind."""
     return {}
 
 
@@ -135,9 +135,10 @@ def _(stage: PpoStage) -> dict[str, str]:
 
 @described.register
 def _(stage: DpoStage) -> dict[str, str]:
-    """What a loss on given pairs does not have is a dash."""
+    """Return a row with a dash for each setting that a loss on fixed pairs does not have."""
     args = stage.args
-    optimiser = args.optim if "optim" in args.model_fields_set else "adamw"  # TRL's name has torch's version
+    # TRL's default depends on the version of torch
+    optimiser = args.optim if "optim" in args.model_fields_set else "adamw"
     absent = ("advantage", "over std", "ratio", "clip range", "updates per rollout", "group size")
     return {
         "objective": f"dpo, {' + '.join(args.loss_type)}",
@@ -150,7 +151,7 @@ def _(stage: DpoStage) -> dict[str, str]:
 
 
 def name(stage: GrpoStage) -> str:
-    """The objective of a `grpo` stage, as the conformance table calls it."""
+    """Return the name of a `grpo` stage's objective in the conformance table."""
     args, advantage = stage.args, stage.advantage
     if stage.objective:
         return stage.objective
@@ -176,7 +177,10 @@ def name(stage: GrpoStage) -> str:
 
 
 def clip_bounds(stage: Stage) -> tuple[float, float] | None:
-    """The ratios at which the loss clips, 0: never; None if nothing is clipped."""
+    """Return the lower and upper ratio at which the loss clips; None if it does not clip.
+
+    A lower ratio of 0 means that only the upper one clips.
+    """
     if isinstance(stage, PolicyGradientStage):
         epsilon = stage.args.epsilon
         return (1 - epsilon, 1 + epsilon) if stage.args.loss == "clipped" else None
@@ -188,20 +192,20 @@ def clip_bounds(stage: Stage) -> tuple[float, float] | None:
         if stage.importance_ratio == "none" or stage.objective:
             return None
         if args.loss_type == "cispo":
-            return (0.0, high)  # the largest weight itself
+            return (0.0, high)  # `epsilon_high` is the largest weight itself
         if args.loss_type not in CLIPPED:
             return None
     return (max(1 - args.epsilon, 0.0), 1 + high)
 
 
 def reference_every(stage: GrpoStage | DpoStage) -> int | None:
-    """After how many steps the policy becomes the reference; None if never within the run."""
+    """Return after how many steps the policy becomes the reference; None if it never does within the run."""
     every, last = stage.args.ref_model_sync_steps, stage.args.max_steps
     return every if stage.args.sync_ref_model and not 0 < last <= every else None
 
 
 def _updates(stage: GrpoStage | PpoStage) -> str:
-    """Optimizer steps that are made with one rollout."""
+    """Return the number of optimizer steps that are made with one rollout."""
     args = stage.args
     if stage.global_batch and args.generation_batch_size:
         steps = args.generation_batch_size / stage.global_batch

@@ -1,4 +1,4 @@
-"""Which loss each arm's RL stages minimised, by their resolved configs, and how exactly it is the paper's."""
+"""The losses that the arms' RL stages minimised, and how exactly each agrees with its paper."""
 
 from pathlib import Path
 
@@ -10,29 +10,33 @@ from analysis.training.loss_settings import clip_bounds, described, name
 from encore.recipe.graph import Node
 from encore.recipe.kinds.grpo import GrpoStage
 
-RL = ("grpo", "policy_gradient", "bandit", "ppo", "dpo")  # stage kinds
+# kinds of stages that learn from rewards or preferences
+RL = ("grpo", "policy_gradient", "bandit", "ppo", "dpo")
 CONFORMANCE = "results/published/conformance.csv"
 
 
 def stages(run: Run, arm: str, seed: int) -> list[Node]:
-    """The owners of an arm's RL stages, upstream first."""
+    """Return the nodes of an arm's RL stages, the earliest first."""
     return run.stages(arm, seed, *RL)
 
 
 def clip_range(run: Run, arm: str) -> tuple[float, float] | None:
-    """The ratios at which the last RL stage of an arm clips, 0: never; None where nothing is clipped."""
+    """Return the lower and upper ratio at which an arm's last RL stage clips; None if it does not clip."""
     nodes = stages(run, arm, run.seeds[0])
     return clip_bounds(run.graph.stage(nodes[-1])) if nodes else None
 
 
 def optimised(run: Run) -> pd.DataFrame:
-    """One row an arm and RL stage, with what defines its loss; empty where no arm has such a stage."""
+    """Return a row for each RL stage of each arm with the settings of its loss.
+
+    The frame is empty if no arm has an RL stage.
+    """
     rows: list[dict[str, str]] = []
     for arm in run.arms:
         nodes = stages(run, arm, run.seeds[0])
         if not nodes:
-            own = (node for node in run.stages(arm, run.seeds[0]) if node.recipe == run.name)
-            kinds = dict.fromkeys(run.graph.stage(node).run for node in own)
+            others = (node for node in run.stages(arm, run.seeds[0]) if node.recipe == run.name)
+            kinds = dict.fromkeys(run.graph.stage(node).run for node in others)
             rows.append({"arm": arm, "objective": ", ".join(kinds)})
         for node in nodes:
             place = arm + (f"/{run.label(node)}" if len(nodes) > 1 else "")
@@ -45,7 +49,7 @@ def optimised(run: Run) -> pd.DataFrame:
 
 
 def grouped(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same, with one row for all arms that minimise the same loss."""
+    """Return the rows of optimised() with one row for all arms that minimise the same loss."""
     if not len(frame):
         return frame
     settings = [column for column in frame.columns if column != "arm"]
@@ -53,7 +57,7 @@ def grouped(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def conformance(run: Run) -> pd.DataFrame:
-    """The rows of the conformance table for the objectives of the run's stages; empty without them."""
+    """Return the rows of the conformance table for the objectives of the run's stages."""
     path = run.root / CONFORMANCE
     names: set[str] = set()
     for arm in run.arms:

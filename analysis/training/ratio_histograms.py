@@ -1,4 +1,4 @@
-"""How far importance ratios went from 1: the stages' ratios.csv, one panel an arm."""
+"""The histograms of importance ratios, from the stages' ratios.csv, in a panel for each arm."""
 
 import math
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from analysis.training.objectives import clip_range, stages
 LEVELS = {"token": "-", "sequence": "--"}
 
 
-def read(run: Run, arm: str) -> pd.DataFrame:
-    """Sum of the histograms of an arm's stages and seeds: columns level, low, high, count; empty without any.
+def read_histograms(run: Run, arm: str) -> pd.DataFrame:
+    """Sum the histograms of an arm's stages and seeds; return columns level, low, high and count.
 
-    Bins are of the log ratio, [low, high).
+    A bin holds the log ratios in [low, high). The frame is empty if no stage has a histogram.
     """
     nodes = {node for seed in run.seeds for node in stages(run, arm, seed)}
     files = [run.folder(node) / "ratios.csv" for node in sorted(nodes)]
@@ -31,8 +31,10 @@ def read(run: Run, arm: str) -> pd.DataFrame:
 
 
 def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
-    """Share of token and of sequence ratios in each bin, log scales; dotted: the arm's clip range."""
-    by_arm = {arm: counts for arm in run.arms if len(counts := read(run, arm)) and counts["count"].sum()}
+    """Draw the share of token and sequence ratios in each bin on log scales; dotted: the arm's clip range."""
+    by_arm = {
+        arm: counts for arm in run.arms if len(counts := read_histograms(run, arm)) and counts["count"].sum()
+    }
     if not by_arm:
         return None
     handles = [
@@ -71,7 +73,7 @@ def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
 
 
 def _power(sign: int, power: int) -> str:
-    """`0.1`, `1e-4`."""
+    """Return a power of ten in few characters, such as `0.1` or `1e-4`."""
     return ("" if sign > 0 else MINUS) + (f"{10.0**power:g}" if -3 <= power <= 2 else f"1e{power}")
 
 

@@ -1,4 +1,4 @@
-"""Which learning curves a page has: the metrics of each figure, and its words."""
+"""The learning curves of a page: the metrics, title and caption of each figure."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Series:
-    """One figure: the metrics drawn in each panel, as (name, label, line style)."""
+    """A figure of learning curves; each metric has its name, label and line style."""
 
     name: str
     title: str
     caption: str
     metrics: tuple[tuple[str, str, str], ...]
-    log: bool = False  # the axis, where any value is above zero
-    older: str = ""  # the metric that runs have from before the first of `metrics` was logged
+    log: bool = False  # whether the y axis is logarithmic, if any value is above zero
+    older: str = ""  # the metric of older runs that did not yet log the first of `metrics`
 
 
 TRAINING = (
@@ -144,19 +144,20 @@ PREFERENCES = (
     ),
 )
 
-MAIN = ("accuracy", "regret", "gold-proxy", "implicit-reward", "reward")  # the first tells most of learning
+# figures that show best how the arms learned, the best first
+MAIN = ("accuracy", "regret", "gold-proxy", "implicit-reward", "reward")
 
 
 def main(names: Collection[str], measure: str) -> str:
-    """Return which of these figures shows best how the arms learned; an empty text if none does.
+    """Return the name of the figure that shows best how the arms learned; an empty text if `names` has none.
 
-    measure: what arms are compared by.
+    measure: the measure that arms are compared by.
     """
     wanted = (*(("gold-proxy",) if measure == "gold" else ()), *MAIN)
     return next((name for name in wanted if name in names), "")
 
 
 def drawn() -> set[str]:
-    """The metrics that the figures of training are drawn from."""
+    """Return the metrics that the figures of training are drawn from."""
     names = {name for series in (*TRAINING, *PREFERENCES) for name, _, _ in series.metrics}
     return names | {series.older for series in TRAINING if series.older} | {"samples"}

@@ -1,4 +1,4 @@
-"""Training on the page: which loss each arm minimised, and how it learned."""
+"""Section "training" of the page: the loss that each arm minimised, and how each arm learned."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Page:
 
 
 def view(run: Run, table: pd.DataFrame, losses: pd.DataFrame) -> View:
-    """The section; losses: of objectives.optimised()."""
+    """Return the section; `losses` is the table of objectives.optimised()."""
     page = Page(cells(objectives.grouped(losses)), objectives.conformance(run).to_dict("records"))
     return View([Table("objectives", "Objectives", losses)], list(_figures(run, table)), page)
 

@@ -1,4 +1,4 @@
-"""The numbers of the section on verdicts: the paper's claims, judged by this run."""
+"""The numbers of section "verdicts": the paper's claims, judged by this run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from analysis.verdicts.decision import judge_run
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The verdict of every claim, and the numbers that the verdict rests on."""
+    """The verdict on every claim, and the numbers behind it."""
 
     history: Sequence[
         Sequence[Verdict]
-    ]  # every claim's verdict at each planned look; the last entry is with all seeds
+    ]  # every claim's verdict at each planned look, and in the last entry with all seeds
     gates: pd.DataFrame
     collapses: pd.DataFrame
     dials: pd.DataFrame
 
     @property
     def last(self) -> Sequence[Verdict]:
-        """The verdicts with all seeds."""
+        """The verdicts at the last look, with all seeds."""
         return self.history[-1]
 
 

@@ -22,7 +22,7 @@ from analysis.verdicts.rule import OPEN, WORDS
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
 
-NOT_TESTED = "not tested"  # used instead of a word of verdicts.rule: numbers or a precondition are missing
+NOT_TESTED = "not tested"  # used instead of a word of verdicts.rule if numbers or a precondition are missing
 VERDICTS = (*WORDS, NOT_TESTED)
 
 
@@ -33,18 +33,18 @@ class Verdict:
     id: str
     says: str
     source: str
-    paper: str  # who makes the claim: an arXiv number, an address or `ours`
+    paper: str  # author of the claim: an arXiv number, an address or `ours`
     family: str  # primary | secondary
-    attempt: int  # counted from 1: how often the claim has been tested, each time in a changed world
+    attempt: int  # number of the claim's tests so far, counted from 1; before each, the world was changed
     metric: str
     of: str
     against: str
     direction: str
     margin: float
     smallest_effect: float  # |d| below which a difference does not matter
-    word: str  # one of VERDICTS
+    word: str  # the verdict: one of VERDICTS
     estimate: float  # the mean difference, or the median
-    by_median: bool  # the median is used because runs of one side alone collapsed
+    by_median: bool  # whether the median is used, because runs of only one side collapsed
     low: float  # lower end of the interval that decides
     high: float
     level: float  # probability that the interval contains the truth, for the look and the family of claims
@@ -52,9 +52,11 @@ class Verdict:
     plain_high: float
     n: int  # number of differences that were judged
     agree: int  # number of seeds whose own difference satisfies the claim
-    look: int | None  # seeds of the look that decided, or of the last look; None: before any, or not tested
-    asked: int  # seeds of the run; some may have no number, and some may wait for the next look
-    needed: int | None  # seeds of the planned look that is likely to decide; None: decided, none or unknown
+    # seeds of the look that decided, or of the last look; None before any look, or if not tested
+    look: int | None
+    asked: int  # seeds of the run; some may lack a number, and some may wait for the next look
+    # seeds of the planned look that will probably decide; None if it is decided, none will, or it is unknown
+    needed: int | None
     detectable: float  # smallest effect that the look detects with 80% power; nan for a median
     seeds: tuple[int, ...]
     differences: tuple[float, ...]
@@ -62,7 +64,7 @@ class Verdict:
 
     @property
     def difference(self) -> Mean:
-        """The mean or median difference, with the interval that decides."""
+        """The mean or median difference, and the interval that decides."""
         return Mean(self.estimate, self.low, self.high, self.n, "seeds")
 
     @property
@@ -72,17 +74,17 @@ class Verdict:
 
     @property
     def plain(self) -> Mean:
-        """The mean or median difference, with its plain 95% interval."""
+        """The mean or median difference, and its plain 95% interval."""
         return Mean(self.estimate, self.plain_low, self.plain_high, self.n, "seeds")
 
     @property
     def decided(self) -> bool:
-        """Whether more seeds would change nothing."""
+        """Whether the verdict is final, because more seeds would not change it."""
         return self.word != OPEN
 
     @property
     def stands_at(self) -> str:
-        """The text `look 1, 8 seeds` of a decided claim, or `5 of 8 seeds` of a claim that waits; else ""."""
+        """The text `look 1, 8 seeds` for a decided claim, `5 of 8 seeds` for a claim that waits; else ""."""
         if self.decided and self.look:
             return f"look {LOOKS.index(self.look) + 1}, {self.look} seeds"
         to_come = [look for look in LOOKS if look > self.asked]
@@ -104,7 +106,7 @@ def satisfies(d: float, direction: str, margin: float) -> bool:
 def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """Return a row for each claim.
 
-    Its differences are `seed:difference` pairs, so that the CSV is complete.
+    Its differences are `seed:difference` pairs, so that a verdict can be read back from the CSV.
     """
     rows = []
     for v in verdicts:
@@ -114,8 +116,8 @@ def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(Verdict.__dataclass_fields__))
 
 
-def read(path: Path) -> list[Verdict]:
-    """Return the verdicts of a CSV file that holds a frame(); differences to six digits."""
+def read_verdicts(path: Path) -> list[Verdict]:
+    """Return the verdicts of a CSV file that holds a frame(); differences have six digits."""
     counts = dict.fromkeys(("attempt", "n", "asked", "agree"), int) | {"by_median": bool}
     numbers = {"margin": float} | counts | dict.fromkeys(NUMBERS, float)
     types = {field.name: numbers.get(field.name, str) for field in fields(Verdict)}
@@ -141,7 +143,7 @@ class JudgedClaims(tuple[Verdict, ...]):
     """The verdicts on some claims, in the order of the claims."""
 
     def frame(self) -> pd.DataFrame:
-        """Return a row a claim, as `claims.csv` has them."""
+        """Return a row for each claim, in the form of `claims.csv`."""
         return frame(self)
 
 
@@ -153,6 +155,6 @@ class Judged(Protocol):
 
 
 def tally(verdicts: Iterable[Judged]) -> dict[str, int]:
-    """Return how many claims have each word, in the order of VERDICTS, without words that do not occur."""
+    """Return how many claims have each verdict, in the order of VERDICTS; others are left out."""
     words = [v.word for v in verdicts]
     return {word: words.count(word) for word in VERDICTS if word in words}

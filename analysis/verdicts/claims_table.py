@@ -11,7 +11,7 @@ from encore.recipe.looks import LOOKS
 
 
 def holds_when(verdict: claims.Verdict) -> str:
-    """Return the claim as an inequality of the difference d."""
+    """Return the claim as an inequality for the difference d."""
     margin = verdict.margin
     if verdict.direction == "equal":
         return f"|d| < {margin:g}"
@@ -19,7 +19,7 @@ def holds_when(verdict: claims.Verdict) -> str:
 
 
 def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
-    """Return a row for each claim, for a reader."""
+    """Return a row for each claim, for readers."""
     rows = []
     for v in verdicts:
         rows.append(
@@ -46,7 +46,7 @@ def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
 
 
 def _centre(verdict: claims.Verdict) -> str:
-    """Return the word for the centre that a claim is judged by."""
+    """Return the word for the centre that decides a claim: mean or median."""
     return ("median" if verdict.by_median else "mean") if verdict.n else DASH
 
 
@@ -56,18 +56,18 @@ def level(chance: float) -> str:
 
 
 MEANINGS = {  # of each word of claims.VERDICTS, for a reader
-    "shown": "the interval lies wholly where the claim holds",
-    "shown, smaller": "the direction is shown, and so is a size below what was claimed or what would matter",
-    "equivalent": "any difference is too small to matter, as both ends of the interval are",
-    "reversed": "the effect goes the other way, however small; of equality: it is above the margin",
+    "shown": "it holds here: the whole interval says so",
+    "shown, smaller": "it goes this way, but less far than was claimed, or than would matter",
+    "equivalent": "any difference is too small to matter",
+    "reversed": "the effect goes the other way here; of a claim of equality: the difference is too large",
     "open": "these seeds cannot say; more could",
-    "not tested": "there are no numbers for it, or what it presupposes did not happen",
+    "not tested": "there are no numbers for it, or what it is about did not occur here",
 }
 LOOK_NUMBERS = ("n", "estimate", "low", "high", "level")
 
 
 def looks(history: Iterable[Iterable[claims.Verdict]]) -> pd.DataFrame:
-    """Return a row for each claim and each look at which it was judged. `look` is the number of seeds."""
+    """Return a row for each claim and each look that judged the claim; `look` is the number of seeds."""
     rows = [
         [v.id, v.family, v.look or v.asked, *(getattr(v, name) for name in LOOK_NUMBERS), v.word]
         for claim in zip(*history, strict=True)
@@ -78,7 +78,7 @@ def looks(history: Iterable[Iterable[claims.Verdict]]) -> pd.DataFrame:
 
 
 def looks_shown(frame: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
-    """Return the looks for a reader; `metrics` maps a claim to its metric."""
+    """Return the table of looks for readers; `metrics` maps a claim to its metric."""
     rows = []
     for row in frame.to_dict("records"):
         mean = Mean(row["estimate"], row["low"], row["high"], row["n"], "seeds")
@@ -95,7 +95,7 @@ def looks_shown(frame: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame
 
 
 def _look(seeds: int) -> str:
-    """Return `2: 16 seeds`."""
+    """Return a look as text, such as `2: 16 seeds`."""
     if seeds in LOOKS:
         return f"{LOOKS.index(seeds) + 1}: {seeds} seeds"
     return f"{seeds} seeds, before the first"

@@ -1,18 +1,18 @@
-"""Runs that collapsed: how many of each arm, and how many unseen collapses are possible.
+"""Runs that collapsed: how many of each arm, and which rate of collapse is possible without any seen.
 
 A run has collapsed if it surely ends far below its beginning: the 95% interval of its last evaluation lies
 entirely below half of its first accuracy. If arms are compared by gold reward, it lies more than one standard
 deviation (of the base model's replies) below its first gold reward.
 
-A number read off a frontier (numbers.frontiers) counts as that of a collapsed run if one of the places that
-it was read between lies as far below its arm's beginning: the line between them then leads to another kind of
-run. A collapsed run elsewhere on the frontier has no part in the number, and at its far end runs are meant to
-fall. Gold read off the curve of one run at a KL (numbers.curve_metrics) counts as that of a collapsed run if
-the gold itself lies that far below.
+A number read off a frontier (numbers.frontiers) counts as a number of a collapsed run if one of the two
+places around it lies as far below its arm's beginning: the line between them then leads to another kind of
+run. A collapsed run elsewhere on the frontier does not matter: it does not affect the number, and at the far
+end runs are meant to fall. Gold read off the curve of one run at a KL (numbers.curve_metrics) counts as a
+number of a collapsed run if the gold itself lies that far below.
 
-What happens to a run later has no part in a number from before. So a stage that the arm's last model learns
-from, such as its reward model, is judged by the checkpoints at the stage or, if there are none, by the
-checkpoints before it.
+A later collapse of a run does not affect an earlier number. So a stage that the arm's last model learns from,
+such as its reward model, is judged by the checkpoints at the stage or, if there are none, by the checkpoints
+before it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ from analysis.statistics.proportions import boschloo, clopper_pearson
 from encore.recipe.claims import FRONTIER, Comparison, frontier
 from encore.recipe.metric_names import AT_KL, COLLAPSED
 
-# metric that arms are compared by -> where an end counts as a collapse, from the beginning
+# metric that compares arms -> the end below which a run counts as collapsed, from its beginning
 FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
     "accuracy": lambda before: before / 2,
     "gold": lambda before: before - 1,
@@ -41,16 +41,16 @@ FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
 class Collapses:
     """The seeds whose runs collapsed.
 
-    `seeds` maps an arm to the seeds that had collapsed at its end; an earlier checkpoint or stage,
-    `arm/dev1`, to the seeds that had collapsed there. `read` maps (place, metric) to the seeds whose number
-    was read at a KL at which the run, or a run beside it on a frontier, had collapsed.
+    `seeds` maps an arm to the seeds that had collapsed at its end, and an earlier checkpoint or stage, such
+    as `arm/dev1`, to the seeds that had collapsed there. `read` maps (place, metric) to the seeds whose
+    number was read at a KL at which the run, or a neighbouring run on a frontier, had collapsed.
     """
 
     seeds: Mapping[str, frozenset[int]] = field(default_factory=dict)
     read: Mapping[tuple[str, str], frozenset[int]] = field(default_factory=dict)
 
     def beside(self, comparison: Comparison, seeds: Sequence[int]) -> "Rates | None":
-        """Return how many runs of either side of a claim have collapsed; None if no run has.
+        """Return the collapsed runs on both sides of a claim; None if no run collapsed.
 
         It is also None if the claim compares an arm with itself, or the rates of collapse themselves.
         """
@@ -69,9 +69,9 @@ class Collapses:
 
 @dataclass(frozen=True)
 class Rates:
-    """The numbers of collapsed runs on both sides of a claim, out of equally many runs; at least one has."""
+    """The numbers of collapsed runs on both sides of a claim, of equally many runs; not both are 0."""
 
-    of: str  # an arm, or a frontier
+    of: str  # the arm or frontier
     against: str
     of_collapsed: int
     against_collapsed: int
@@ -79,16 +79,16 @@ class Rates:
 
     @property
     def one_sided(self) -> bool:
-        """Whether some runs of one side alone have collapsed.
+        """Whether some runs have collapsed, but on one side only.
 
-        A mean is then over two kinds of run, and says little of either. If all of them have collapsed, they
-        are of one kind.
+        The mean of that side is then over two kinds of run, and says little about either. If all runs of a
+        side have collapsed, they are of one kind.
         """
         some = self.of_collapsed or self.against_collapsed
         return not (self.of_collapsed and self.against_collapsed) and some < self.runs
 
     def __str__(self) -> str:
-        """Return `3 of 16 runs of a collapsed, 0 of 16 of b (Boschloo's exact test: p = 0.111)`."""
+        """Return text: `3 of 16 runs of a collapsed, 0 of 16 of b (Boschloo's exact test: p = 0.111)`."""
         p = boschloo(self.of_collapsed, self.runs, self.against_collapsed, self.runs)
         return (
             f"{self.of_collapsed} of {self.runs} runs of {self.of} collapsed, {self.against_collapsed} of "
@@ -97,7 +97,7 @@ class Rates:
 
 
 def _whole(place: str) -> str:
-    """Return the arm or frontier of a place: claims within it are not about two kinds of run."""
+    """Return the arm or frontier of a place. A claim within one of them does not compare two kinds of run."""
     return place if frontier(place) is not None else place.partition("/")[0]
 
 
@@ -111,7 +111,7 @@ def collapses(run: Run, numbers: pd.DataFrame) -> Collapses:
 
 
 def _at_stages(run: Run, arm: str, at: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
-    """Return the collapsed seeds at each stage that the arm's last model is made of.
+    """Return the collapsed seeds at each stage that the arm's last model depends on.
 
     `at` has the collapsed seeds at the arm's checkpoints.
     """
@@ -142,7 +142,7 @@ def _read_on_frontiers(run: Run, numbers: pd.DataFrame) -> dict[tuple[str, str],
 
 
 def _read_on_curves(run: Run, numbers: pd.DataFrame) -> dict[tuple[str, str], frozenset[int]]:
-    """Return the collapsed seeds of each gold number at a KL that claims ask for."""
+    """Return the collapsed seeds of each gold number that claims compare at a KL."""
     read = {}
     for place, metric in (side for claim in run.document.claims.values() for side in claim.test.sides):
         if (match := AT_KL.fullmatch(metric)) and match[1] == "gold" and _whole(place) in run.arms:
@@ -156,14 +156,14 @@ def _fallen(rows: pd.DataFrame) -> frozenset[int]:
 
 
 def _ends(run: Run, numbers: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return each arm with two checkpoints, with column `collapsed` of its seeds that have both numbers."""
+    """Return each arm with two checkpoints -> the column `collapsed`, for seeds with both numbers."""
     last = {arm: run.checkpoints(arm)[-1] for arm in run.arms if len(run.checkpoints(arm)) > 1}
     arms = [(arm, _since_beginning(run, numbers, f"{arm}/{name}")) for arm, name in last.items()]
     return [(arm, rows) for arm, rows in arms if len(rows)]
 
 
 def _since_beginning(run: Run, numbers: pd.DataFrame, place: str) -> pd.DataFrame:
-    """Return column `collapsed`: whether each seed collapsed between its arm's beginning and a place."""
+    """Return the column `collapsed`: whether each seed collapsed between its arm's beginning and a place."""
     task = tasks.headline(run)
     measure = tasks.measure(numbers, task)
     if measure not in FAR_BELOW:
@@ -179,9 +179,9 @@ def _beginning(run: Run, place: str) -> str:
 
 
 def _far_below(measure: str, before: pd.Series, after: pd.Series) -> pd.DataFrame:
-    """Return the columns before, most, collapsed of the seeds that have both numbers."""
-    both = pd.DataFrame({"before": before, "most": after}).dropna()
-    return both.assign(collapsed=both.most < FAR_BELOW[measure](both.before))
+    """Return the columns before, most and collapsed, for seeds with both numbers."""
+    ends = pd.DataFrame({"before": before, "most": after}).dropna()
+    return ends.assign(collapsed=ends.most < FAR_BELOW[measure](ends.before))
 
 
 def rates(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
@@ -201,7 +201,7 @@ def rates(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def rates_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rates for a reader."""
+    """Return the table of rates for readers."""
     shown = [
         {
             "arm": row["arm"],

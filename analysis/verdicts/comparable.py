@@ -1,4 +1,4 @@
-"""Doubts about a comparison: the same runs twice, a metric without room left, truncated replies.
+"""Doubts about a comparison: the same runs twice, a metric near its limit, truncated replies.
 
 Such a comparison is judged like any other; the doubt is shown beside its verdict.
 """
@@ -14,11 +14,11 @@ from encore.recipe.metric_names import task_of
 
 RATES = ("accuracy", "format_rate", "win_rate")  # metrics between 0 and 1, like pass@k and maj@k
 NEAR = 0.02  # distance from 0 or 1 below which there is no room for a difference
-CUT = 0.05  # share of truncated replies from which on the cap shapes accuracy and length
+CUT = 0.05  # share of truncated replies above which the cap affects accuracy and length
 
 
 def doubts(comparison: Comparison, table: pd.DataFrame, differences: Sequence[float]) -> list[str]:
-    """Return why the differences of a comparison may say little about its subject, by the final numbers."""
+    """Return why the differences of a comparison may say little about its subject, from the final numbers."""
     compared, reasons = comparison.sides, []
     if len(compared) == 2 and len(differences) > 1 and not any(differences):
         reasons.append("both sides are equal in every seed: what differs between them has no effect here")
@@ -36,7 +36,7 @@ def _is_rate(metric: str) -> bool:
 
 
 def _cut(table: pd.DataFrame, at: str, metric: str) -> str:
-    """Return a doubt if a cap binds on what the metric measures; else ""."""
+    """Return a doubt if the cap on replies affects the metric; else ""."""
     task, name = task_of(metric), metric.rpartition("/")[2]
     if not task or not (_is_rate(metric) or name.startswith("length")):
         return ""

@@ -1,18 +1,18 @@
 """The way from the numbers of a run to a verdict on each claim, look by look.
 
-verdicts.rule says what the differences of a run's seeds say of a claim, through one interval. A run is judged
-at the planned looks (encore.recipe.looks) that it has passed. The seeds after the last of these wait for the
-next look. Before the first look every claim is open, and no interval decides.
+verdicts.rule says what the differences of a run's seeds mean for a claim, through one interval. A run is
+judged at the planned looks (encore.recipe.looks) that it has passed. The seeds after the last of these wait
+for the next look. Before the first look every claim is open, and no interval decides.
 
-What a look decides is frozen: later seeds change neither the word nor its numbers, even if a gate, the
+A decision at a look is final: later seeds change neither the word nor its numbers, even if a gate, the
 collapses, or other claims change.
 
 A claim is `not tested`, with the reason and never an error, if its numbers were not run, or if its
 precondition is absent (verdicts.gates).
 
-Seeds count as independent only as far as their runs are. What two seeds share on a side (a stage pinned to
-one seed) counts once. A run that all seeds share on one side, such as the base model, keeps its own error,
-which no number of seeds lessens (verdicts.pairs).
+Seeds count as independent only if their runs are. If two seeds share a run on a side (a stage pinned to one
+seed), the run counts once. A run that all seeds share on one side, such as the base model, keeps its own
+error, which no number of seeds reduces (verdicts.pairs).
 """
 
 import math
@@ -38,7 +38,7 @@ from encore.recipe.looks import LOOKS
 def judge_run(run: Run, numbers: pd.DataFrame) -> list[list[Verdict]]:
     """Return judge_looks() of a run, from its final numbers.
 
-    Raises UserError if one of its seeds chose a dial.
+    Raises UserError if one of the run's seeds was used to choose a dial.
     """
     claims = run.document.claims.values()
     chose = sorted(run.recipe.dial_seeds & set(run.seeds))
@@ -59,9 +59,9 @@ def judge_looks(
     gates: Mapping[str, Gate] | None = None,
     collapsed: Collapses | None = None,
 ) -> list[list[Verdict]]:
-    """Return every claim's verdict at each planned look that was passed; before the first, with all seeds.
+    """Return the verdicts at each planned look that was passed or, before the first look, with all seeds.
 
-    `table` has the final numbers that the claims ask for; `seeds` are in the order in which they are looked
+    `table` has the final numbers that the claims compare; `seeds` are in the order in which they are looked
     at.
     """
     every, stated = list(seeds), list(claims)
@@ -91,14 +91,14 @@ def judge_looks(
 
 
 def _undecided(decision: Decision) -> Decision:
-    """Return the decision of seeds that have reached no look: every claim is open, without an interval."""
+    """Return the decision for seeds that have reached no look: every claim is open, without an interval."""
     nothing = np.full(decision.low.shape, np.nan)
     word = np.full(decision.word.shape, WORDS.index(OPEN))
     return replace(decision, word=word, low=nothing, high=nothing)
 
 
 def _verdict(item: Evidence, decision: Decision, i: int, look: int | None, seeds: int) -> Verdict:
-    """Return the verdict on claim `i` at a look, None if none was passed, of a run with `seeds` seeds."""
+    """Return the verdict on claim `i` at a look, None if none was passed, of a run of `seeds` seeds."""
     claim, test, d = item.claim, item.claim.test, item.paired.differences
     n, index, level = len(d), int(decision.look[i]), float(decision.level[i])
     tail = (1 - level) / 2

@@ -1,4 +1,4 @@
-"""The choice of a recipe's dials: on which seeds, with how many trials, and with what result."""
+"""The choice of a recipe's dials: on which seeds, with how many trials, and with which result."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ def dials(run: Run) -> pd.DataFrame:
 
 
 def _seeds(seeds: Sequence[int]) -> str:
-    """Return the seeds; and the rule, if they do not keep it."""
+    """Return the seeds as text, with a note if they break the rule."""
     listed = ", ".join(map(str, seeds))
     return (
         listed

@@ -22,22 +22,22 @@ class Evidence:
 
     claim: Claim
     paired: Pairs
-    by_median: bool = False  # whether runs of one side alone have collapsed
-    notes: tuple[str, ...] = ()  # how the claim is judged, and what may mislead in its comparison
+    by_median: bool = False  # whether runs of only one side have collapsed
+    notes: tuple[str, ...] = ()  # notes on how the claim is judged, and on what may mislead in its comparison
 
     @property
     def unknown_above(self) -> bool:
-        """Whether some true differences may be larger than counted, or by an unknown amount."""
+        """Whether some true differences may be larger than counted, or are of unknown size."""
         return self.paired.at_least or self._unclear
 
     @property
     def unknown_below(self) -> bool:
-        """Whether some true differences may be smaller than counted, or by an unknown amount."""
+        """Whether some true differences may be smaller than counted, or are of unknown size."""
         return self.paired.at_most or self._unclear
 
     @property
     def _unclear(self) -> bool:
-        """Whether all seeds share a run, whose own error the sign test cannot count."""
+        """Whether all seeds share a run, because the sign test cannot include this run's error."""
         return self.by_median and self.paired.error > 0
 
 
@@ -49,7 +49,7 @@ def evidence(
     places: Mapping[str, Gate],
     collapses: Collapses,
 ) -> Evidence:
-    """Return the evidence on a claim at a scale; `table`: final numbers, `places`: gates of the recipe."""
+    """Return the evidence on a claim at a scale; `table`: final numbers, `places`: the recipe's gates."""
     if not claim.is_at(scale):
         return Evidence(claim, Pairs(notes=(f"claimed at scale {', '.join(claim.scales or ())} only",)))
     paired = pairs(claim.test, table, seeds)
@@ -71,7 +71,7 @@ def evidence(
 def sample(claims: Sequence[Evidence], seeds: int) -> Sample:
     """Return the differences (claims, seeds) of claims, for `seeds` seeds.
 
-    Once the first look has come, a claim with fewer than FEWEST differences counts as one without any.
+    From the first look on, a claim with fewer than FEWEST differences counts as one without any.
     """
     longest = max((len(item.paired.differences) for item in claims), default=0)
     differences = np.full((len(claims), max(longest, 2)), np.nan)
@@ -89,7 +89,7 @@ def sample(claims: Sequence[Evidence], seeds: int) -> Sample:
 
 
 def asked(claims: Sequence[Evidence]) -> Asked:
-    """Return what the claims ask for."""
+    """Return the parameters of these claims for the rule."""
     tests = [item.claim.test for item in claims]
     return Asked(
         direction=np.array([test.direction for test in tests]),

@@ -1,4 +1,4 @@
-"""The forest of verdicts: a row for each claim, each on its own scale."""
+"""The forest plot of verdicts: a row for each claim, each on its own scale."""
 
 import math
 from collections.abc import Sequence
@@ -51,19 +51,20 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
         axis.grid(False)
         axis.spines["left"].set_visible(False)
         axis.tick_params(labelsize=9)
-        shrink = min(1.0, (WIDTH - 0.5) / (LETTER * len(f"{v.id}  {v.word}")))  # id and word in one line
+        # id and word must fit into one line
+        shrink = min(1.0, (WIDTH - 0.5) / (LETTER * len(f"{v.id}  {v.word}")))
         axis.set_title(v.id, fontsize=10 * shrink)
         axis.set_title(v.word, fontsize=9.5 * shrink, loc="right", color=colour)
     return figure
 
 
 def alt_text(verdicts: Sequence[Verdict]) -> str:
-    """Return each tested claim with its difference and its word."""
+    """Return each tested claim in words, with its difference and its verdict."""
     return "; ".join(f"{v.id} {shown(v.difference, v.metric)}, {v.word}" for v in verdicts if v.n)
 
 
 def margins_of(verdict: Verdict) -> tuple[float, ...]:
-    """Return the differences beyond which, or for equality between which, a claim holds."""
+    """Return the differences beyond which a claim holds; for equality, between which it holds."""
     if verdict.direction == "equal":
         return -verdict.margin, verdict.margin
     return (verdict.margin if verdict.direction == "higher" else -verdict.margin,)

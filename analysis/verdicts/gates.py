@@ -1,7 +1,7 @@
 """Preconditions: a claim about a mechanism is judged only if the mechanism was at work.
 
-A recipe names the quantities in `gates` (clip_cuts: the share of tokens that the upper clip cuts, of the base
-arm) and a claim the value it needs (`needs: clip_cuts >= 0.02`). The mean over seeds decides.
+A recipe names quantities in `gates`, such as clip_cuts, the share of tokens that the upper clip cuts in the
+base arm. A claim names the value it needs (`needs: clip_cuts >= 0.02`). The mean over seeds decides.
 """
 
 import math
@@ -21,16 +21,22 @@ def absent(
     table: pd.DataFrame,
     seeds: Iterable[int],
 ) -> str:
-    """Return the precondition of a claim that is not met, and what was measured; "" if all are met."""
+    """Return the precondition of a claim that is not met, and its measured value; "" if all are met."""
     for need in claim.needs:
         gate = places[need.gate]
         measured = pairs(gate, table, seeds)
+        what, needed = gate.about or _measured(gate), gate.needed(need)
         if not measured.seeds:
-            return f"its precondition {need} was not measured: {'; '.join(measured.notes)}"
+            return f"a precondition was not measured ({what}: needed {needed}): {'; '.join(measured.notes)}"
         value = _mean(measured)
         if not gate.met(need, value):
-            return f"the precondition is absent ({need.gate} is {value:.3g}, needed: {need})"
+            return f"a precondition is absent ({what}: measured {value:.3g}, needed {needed})"
     return ""
+
+
+def _measured(gate: Gate) -> str:
+    """Return the metric and the sides of a gate, such as `mean/kl: ppo/after`."""
+    return f"{gate.metric}: {gate.of}" + (f" {MINUS} {gate.against}" if gate.against else "")
 
 
 def _mean(measured: Pairs) -> float:
@@ -38,25 +44,24 @@ def _mean(measured: Pairs) -> float:
 
 
 def table(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each condition that claims of the run's scale put on a gate, and whether it is met."""
+    """Return a row for each condition on a gate that the scale's claims have, and whether it is met."""
     rows = []
     places = run.document.gates
     for need, claims in _conditions(run).items():
         gate = places[need.gate]
         measured = pairs(gate, numbers, run.seeds)
-        against = f" {MINUS} {gate.against}" if gate.against else ""
         value = _mean(measured) if measured.seeds else math.nan
         rows.append(
             {
-                "precondition": str(need),
-                "what": gate.about or DASH,
-                "measured": f"{gate.metric}: {gate.of}{against}",
+                "precondition": gate.about or need.gate,
+                "needed": gate.needed(need),
+                "measured": _measured(gate),
                 "value": f"{value:.3g}" if measured.seeds else DASH,
                 "met": "yes" if gate.met(need, value) else "no",
                 "claims": ", ".join(claims),
             }
         )
-    return pd.DataFrame(rows, columns=["precondition", "what", "measured", "value", "met", "claims"])
+    return pd.DataFrame(rows, columns=["precondition", "needed", "measured", "value", "met", "claims"])
 
 
 def _conditions(run: Run) -> dict[Need, list[str]]:

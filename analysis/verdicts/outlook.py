@@ -1,7 +1,7 @@
-"""The planned look that would decide an open claim if its seeds were like those so far.
+"""The planned look that would decide an open claim if further seeds were like the present ones.
 
-An interval decides in one of several ways (see the table of verdicts.rule). Each way asks that the interval
-lies above a bound, below another, or between two.
+An interval decides in one of several ways (see the table of verdicts.rule). Each way requires that the
+interval lies above a bound, below another, or between two.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ NEAR = f"so near its margin that {LOOKS[-1]} seeds are not likely to decide it"
 
 @dataclass(frozen=True)
 class Way:
-    """An interval that decides lies above `above` and below `below`, where there are such bounds."""
+    """A way to decide a claim: the interval lies above `above` and below `below`, if these are set."""
 
     above: float | None
     below: float | None
 
     @property
     def turned(self) -> "Way":
-        """The way of the claim of the other direction."""
+        """The same way for a claim in the other direction."""
         above, below = (None if bound is None else -bound for bound in (self.below, self.above))
         return Way(above, below)
 
@@ -44,8 +44,8 @@ def _ways(test: Test) -> list[Way]:
 def deciding_look(evidence: Evidence, tails: Sequence[float], seeds: int) -> int | None:
     """Return the first look after `seeds` that decides a claim with 80% power; None if none does.
 
-    A look is its number of seeds. tails: the chance of each look that a side of the interval misses the
-    truth. The truth is taken to be as the differences are.
+    A look is its number of seeds. tails: the probability, for each look, that a side of the interval misses
+    the truth. The present differences are assumed to be typical.
     """
     to_come = [(tail, look) for tail, look in zip(tails, LOOKS, strict=True) if look > seeds]
     possible = [
@@ -61,7 +61,7 @@ def deciding_look(evidence: Evidence, tails: Sequence[float], seeds: int) -> int
 
 
 def _decides(evidence: Evidence, way: Way, tail: float, n: int) -> bool:
-    """Return whether an interval of n seeds is likely to lie within the bounds of a way."""
+    """Return whether an interval of n seeds probably lies within the bounds of a way."""
     d = np.array(evidence.paired.differences)
     lower = way.above is None or _above_zero(d - way.above, evidence, tail, n)
     upper = way.below is None or _above_zero(way.below - d, evidence, tail, n)
@@ -69,9 +69,9 @@ def _decides(evidence: Evidence, way: Way, tail: float, n: int) -> bool:
 
 
 def _above_zero(x: np.ndarray, evidence: Evidence, tail: float, n: int) -> bool:
-    """Return whether n values spread like x (seeds,) would show, with power POWER, a centre above zero."""
+    """Return whether n values spread like x (seeds,) would show a centre above zero with power POWER."""
     if evidence.by_median:
-        least = stats.binom.isf(tail, n, 0.5) + 1  # how many of n must be above zero
+        least = stats.binom.isf(tail, n, 0.5) + 1  # number of the n values that must be above zero
         share = (np.sum(x > 0) + 0.5) / (len(x) + 1)
         return bool(stats.binom.sf(least - 1, n, share) >= POWER)
     least_effect = detectable(x.tolist(), tail, n=n, error=evidence.paired.error)

@@ -1,4 +1,4 @@
-"""The differences that a claim is judged by, `of` minus `against` paired by seed; or why there are none.
+"""The differences that decide a claim, `of` minus `against` paired by seed; or why there are none.
 
 In a claim on `updates_to/` or `samples_to/` some runs may never have reached the level. Both sides then stop
 at the smaller budget of the two: a run that had not reached the level by then counts as that budget (the
@@ -7,10 +7,10 @@ giving up. Such a difference is a bound: the true difference is at least as larg
 level, and at most as large if `against` did not. Pairs keeps both facts, because no verdict may depend on the
 unknown side. If neither reached the level nothing is known, and the seed is left out.
 
-Differences are independent only as far as the runs on both sides are. If some seeds share a run on either
-side, only the first of them counts. If all seeds share one run on one side alone, most often the base model,
-all differences count, as the runs on the other side are independent. But the error of the shared run is the
-same in each difference, and no spread between seeds shows it. Its standard error is taken from its own 95%
+Differences are independent only if the runs on both sides are. If some seeds share a run on either side, only
+the first of them counts. If all seeds share one run on one side alone, most often the base model, all
+differences count, as the runs on the other side are independent. But the error of the shared run is the same
+in each difference, and no spread between seeds shows it. Its standard error is taken from its own 95%
 interval, over items and samples, and enters every test and interval once. If the error is unknown, the seeds
 together count once.
 """
@@ -36,9 +36,9 @@ NORMAL = stats.norm.isf(TAIL)  # half-width of an evaluation's 95% interval, in 
 
 @dataclass(frozen=True)
 class Pairs:
-    """One difference for each seed; `at_least` (`at_most`): some true differences may be larger (smaller).
+    """One difference a seed; if `at_least` (`at_most`), some true differences may be larger (smaller).
 
-    `error` is the standard error that all differences share, of a run that is one side of each of them.
+    `error` is the standard error of a run that is one side of every difference, so that all share the error.
     """
 
     seeds: tuple[int, ...] = ()
@@ -60,7 +60,8 @@ def pairs(comparison: Comparison, table: pd.DataFrame, seeds: Iterable[int]) -> 
 
 def _subtract(table: pd.DataFrame, sides: list[Side], seeds: list[int]) -> Pairs:
     measured_sides = [_side(table, at, metric) for at, metric in sides]
-    if len({budget_of(metric) or metric for _, metric in sides}) == 1:  # one unit, so one budget for both
+    # both sides have the same unit, and so one budget
+    if len({budget_of(metric) or metric for _, metric in sides}) == 1:
         least = pd.concat([side.budget for side in measured_sides], axis=1).min(axis=1, skipna=False)
         measured_sides = [side.assign(budget=least.reindex(side.index)) for side in measured_sides]
     of, against = _stopped(measured_sides[0]), _stopped(measured_sides[-1])
@@ -93,13 +94,14 @@ def _subtract(table: pd.DataFrame, sides: list[Side], seeds: list[int]) -> Pairs
 
 
 def _independent(known: pd.DataFrame, places: list[str]) -> tuple[pd.DataFrame, float, list[str]]:
-    """Return the independent differences, the standard error that they share, and notes about it.
+    """Return the independent differences, the standard error that they share, and notes.
 
     `known` has the columns d, of, against (the run of each side), of_error, against_error; a row for each
     seed.
     """
     runs = known[["of", "against"]].nunique()
-    single = [side for side in runs.index if runs[side] == 1 < runs.max()]  # at most one side
+    # at most one side has a single run
+    single = [side for side in runs.index if runs[side] == 1 < runs.max()]
     alone = known
     for side in runs.index.difference(single):
         alone = alone.drop_duplicates(side)
@@ -116,14 +118,14 @@ def _independent(known: pd.DataFrame, places: list[str]) -> tuple[pd.DataFrame, 
 
 
 def constant(differences: Sequence[float]) -> bool:
-    """Return whether all differences are the same number, up to the rounding of floats."""
+    """Return whether all differences are the same number, apart from the rounding of floats."""
     return np.ptp(differences) <= 1e-12 * max(map(abs, differences))
 
 
 def _side(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
-    """Return the columns value, source, error, budget by seed.
+    """Return the columns value, source, error and budget by seed.
 
-    `error` is the standard error by an evaluation's own interval, else nan; the interval is rounded as in a
+    `error` is the standard error from an evaluation's own interval, else nan; the interval is rounded as in a
     record, so that a record judged anew has the verdicts of its run. Metrics `…_to/` have a budget.
     """
     every = measured(table, at, metric).round({"low": DECIMALS, "high": DECIMALS})
@@ -133,13 +135,13 @@ def _side(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
 
 
 def _stopped(side: pd.DataFrame) -> pd.DataFrame:
-    """Return the side with every run stopped at its budget; `late`: it had not reached the level by then."""
+    """Return the side with every run stopped at its budget; `late`: the level was not reached by then."""
     late = side.budget.notna() & ~(side.value <= side.budget)
     return side.assign(value=side.value.mask(late, side.budget), late=late)
 
 
 def _absent(table: pd.DataFrame, at: str, metric: str) -> str:
-    """Return why a number is missing, or ""."""
+    """Return why a number is missing; "" if it is there."""
     arm, _, node = at.partition("/")
     if len(measured(table, at, metric)):
         return ""

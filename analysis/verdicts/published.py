@@ -1,4 +1,4 @@
-"""The paper's numbers beside ours, each in the paper's unit."""
+"""The paper's numbers beside ours, each in the unit of the paper."""
 
 import math
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ def build(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -
 
     They are side by side only if model, data and settings are the paper's.
     """
-    both = beside(run, numbers, paired)
-    return both if run.scale == "paper" else apart(both)
+    table = beside(run, numbers, paired)
+    return table if run.scale == "paper" else apart(table)
 
 
 def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the paper's numbers beside ours in the same unit, and which of our numbers it is.
+    """Return the paper's numbers beside ours in the same unit, with the names of our numbers.
 
     An entry with `scales` is shown at those scales alone: elsewhere our metric is another. `paired` has the
     tables of win rates by name (preferences.TABLES).
@@ -61,7 +61,7 @@ def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) 
 def apart(beside: pd.DataFrame) -> pd.DataFrame:
     """Return a table with the paper's numbers and ours in separate rows: columns whose, what, value, source.
 
-    Levels of another model on other problems should not be compared side by side.
+    Levels of another model on other problems should not stand side by side.
     """
     columns = ["whose", "what", "value", "source"]
     if not len(beside):
@@ -73,7 +73,7 @@ def apart(beside: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ours(run: Run, numbers: pd.DataFrame, entry: Published) -> tuple[Mean, str]:
-    """Return our number for an entry, and its name, or why there is none."""
+    """Return our number for an entry and its name, or why there is no number."""
     metric, at = entry.metric, entry.at
     if not (metric and at):
         return NOTHING, "not measured here"
@@ -109,7 +109,7 @@ def _between(
 
 
 def _names(run: Run, numbers: pd.DataFrame) -> dict[Any, str]:
-    """Return a policy's model -> its name in the tables of win rates."""
+    """Return the model of a policy -> the policy's name in the tables of win rates."""
     among = contenders.contenders(run, numbers, contenders.judged_task(run, numbers))
     return {
         contenders.model(run, contender.arm, contender.checkpoint, run.seeds[0]): contender.name

@@ -1,4 +1,4 @@
-"""The README of the published records: a row for each, from the recipes and the records on disk alone."""
+"""The README of the published records, with a row for each, made from recipes and records alone."""
 
 import re
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ another `seed` in recipes/bases/tiny_lm.yaml).
 """
 
 
-FIGURES = {  # for each of these figures of records, drawn by the gallery: what it shows
+FIGURES = {  # figure of records, drawn by the gallery -> what it shows
     "r1_zero-cpu": "R1-Zero: claims, paired by seed",
     "dr_grpo-cpu": "Dr. GRPO: claims, paired by seed",
     "dpo-cpu": "DPO: claims, paired by seed",
@@ -82,20 +82,20 @@ def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
 
 
 def of_suite(folder: Path, graph: Graph) -> str:
-    """Return how many of the claims that the records show are expected to be false, in a sentence."""
+    """Return a sentence on how many of the claims that the records show are expected to be false."""
     return str(suite.expected(findings(record, graph) for record in current(folder, graph)))
 
 
 def findings(record: Path, graph: Graph) -> list[claims.Verdict]:
-    """Return the verdicts of a record on the findings that its recipe states, without sanity checks."""
+    """Return the verdicts on the findings that a record's recipe claims; sanity checks are left out."""
     name, _, scale = record.name.rpartition("-")
     recipe = graph.recipes[name]
-    stated = summary.stated(recipe, scale, claims.read(record / "claims.csv"))
+    stated = summary.stated(recipe, scale, claims.read_verdicts(record / "claims.csv"))
     return whose.of_recipe(recipe, stated).findings
 
 
 def notice(folder: Path, graph: Graph) -> str:
-    """Return what a reader must know first: which records are not registered, and which share a base model.
+    """Return what a reader must know first: which records are not registered, which share a base model.
 
     The text is empty if all are registered, and each seed of each record has its own base model.
     """
@@ -106,7 +106,7 @@ def notice(folder: Path, graph: Graph) -> str:
 
 
 def _of_registration(folder: Path) -> str:
-    """Return which records are registered, in a sentence; "" if all are, or if there is none."""
+    """Return a sentence on which records are registered; "" if all are, or if there are no records."""
     registered = {record: (record / REGISTERED).exists() for record in folders(folder)}
     names = [title(record.name) for record, holds in registered.items() if holds]
     if all(registered.values()):
@@ -118,7 +118,7 @@ def _of_registration(folder: Path) -> str:
 
 
 def run_of(record: Path, graph: Graph) -> Run:
-    """Return the run of a record, for what its recipe says of it; of the record only the seeds are read."""
+    """Return the run of a record for use with its recipe; only the seeds are read from the record."""
     name, _, scale = record.name.rpartition("-")
     runs = pd.read_csv(record / "runs.csv")
     seeds = sorted(runs.seed[~runs.stage.str.contains("/")].unique())
@@ -140,9 +140,9 @@ def _row(record: Path, graph: Graph) -> tuple[str, ...]:
 
 
 def told(record: Path, graph: Graph) -> tuple[str, str, str]:
-    """Return what a record shows, its number of verdicts of each kind at its scale, and judged_at()."""
+    """Return what a record is about, its number of verdicts of each kind, and judged_at()."""
     name, _, scale = record.name.rpartition("-")
-    recipe, verdicts = graph.recipes[name], claims.read(record / "claims.csv")
+    recipe, verdicts = graph.recipes[name], claims.read_verdicts(record / "claims.csv")
     if of_earlier_world(record, graph):
         return EARLIER, whose.counts(verdicts), judged_at(verdicts)
     shows = headline(recipe.document.found, scale)
@@ -159,9 +159,9 @@ def judged_at(verdicts: Sequence[claims.Verdict]) -> str:
 
 
 def headline(text: str, scale: str) -> str:
-    """Return the first sentence of a text, a recipe's `found`, that is of a scale; an empty text if none is.
+    """Return the first sentence on a scale in a recipe's text `found`; an empty text if there is none.
 
-    A sentence that begins with `At scale small` is of that scale. All others are of scale cpu.
+    A sentence that begins with `At scale small` is about this scale. All others are about scale cpu.
     """
     for sentence in BETWEEN_SENTENCES.split(text.strip()):
         named = re.match(r"At scale (\w+)", sentence)
@@ -171,7 +171,7 @@ def headline(text: str, scale: str) -> str:
 
 
 def seeds(runs: pd.DataFrame) -> int:
-    """Return how many seeds the recipe's own stages have; a stage of another recipe has a / in its name."""
+    """Return the number of seeds of the recipe's own stages, which have no / in their names."""
     return runs.seed[~runs.stage.str.contains("/")].nunique()
 
 

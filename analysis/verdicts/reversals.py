@@ -1,4 +1,4 @@
-"""Reversed claims, and what in our world may cause a reversal, which the recipe of a record must say."""
+"""Reversed claims, and the possible causes in our world, which the recipe of a record must give."""
 
 from collections.abc import Iterable
 
@@ -10,12 +10,12 @@ from encore.recipe.recipe import Recipe
 
 
 def causes(recipe: Recipe, verdicts: Iterable[claims.Verdict]) -> dict[str, str]:
-    """Return the id of each reversed claim -> what in our world may cause the reversal."""
+    """Return the id of each reversed claim -> its possible cause in our world."""
     return {claim.id: claim.world or "" for claim in _reversed(recipe, verdicts)}
 
 
-def check(recipe: Recipe, verdicts: Iterable[claims.Verdict]) -> None:
-    """Raise UserError, a line for each claim that came out reversed and whose recipe does not say why."""
+def check_reversals(recipe: Recipe, verdicts: Iterable[claims.Verdict]) -> None:
+    """Raise UserError with a line for each reversed claim whose cause its recipe does not give."""
     silent = [claim.id for claim in _reversed(recipe, verdicts) if claim.world is None]
     if silent:
         raise UserError("\n".join(recipe.files.located(_missing(claim)) for claim in silent))

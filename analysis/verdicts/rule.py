@@ -14,13 +14,13 @@ The level of the interval allows for all that is looked at. Each side spends hal
 looks (statistics.sequential). The primary claims of a recipe share alpha equally, so that with 95%
 probability all of their intervals, at all looks, contain the truth. The intervals of secondary claims have a
 false coverage rate of alpha (Benjamini & Yekutieli 2005, JASA 100:71): when R of m are decided, their level
-is that of alpha R / m. Another attempt to show a claim, in a changed world, has a smaller part of alpha
+belongs to alpha R / m. Another attempt to show a claim, in a changed world, has a smaller part of alpha
 (`alpha_of`). A claim that a look decides is frozen there: later seeds change neither its word nor its
 interval.
 
-If runs of one side alone collapse, the mean is over two kinds of run. The interval is then that of the median
-difference, by the exact sign test. If differences are bounds on one side, the other side of the interval is
-infinite.
+If runs of one side alone collapse, the mean is over two kinds of run. The interval is then an interval of the
+median difference, by the exact sign test. If differences are bounds on one side, the other side of the
+interval is infinite.
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,9 @@ SHOWN, SMALLER, EQUIVALENT, REVERSED, OPEN = WORDS = (
     "reversed",
     "open",
 )
-ALPHA = 0.05  # alpha for all attempts to show the primary claims of a recipe, or its secondary ones
-FIRST_ATTEMPT = 0.8  # share of alpha; each further attempt has a fifth of the attempt before it
+ALPHA = 0.05  # alpha for all attempts at the primary claims of a recipe, or at its secondary ones
+# share of alpha for the first attempt; each further attempt has a fifth of the attempt before
+FIRST_ATTEMPT = 0.8
 
 
 def alpha_of(attempt: int) -> float:
@@ -62,18 +63,19 @@ class Asked:
 
 @dataclass(frozen=True)
 class Sample:
-    """Differences of the claims (..., claims, seeds) at a look; nan where a seed has no number."""
+    """The differences of claims (..., claims, seeds) at a look; nan if a seed has no number."""
 
     differences: np.ndarray
-    error: np.ndarray  # (..., claims) the standard error that all differences share, of one run on one side
-    by_median: np.ndarray  # (..., claims) whether runs of one side alone have collapsed
+    # (..., claims) the standard error that all differences share, because one run is a side of all
+    error: np.ndarray
+    by_median: np.ndarray  # (..., claims) whether runs of only one side have collapsed
     at_least: ArrayLike = False  # (..., claims) whether some true differences may be larger
     at_most: ArrayLike = False  # (..., claims) whether some true differences may be smaller
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The words of claims, as indices of WORDS, and the intervals behind them; arrays (..., claims)."""
+    """The verdicts on claims, as indices of WORDS, and the intervals behind them; arrays (..., claims)."""
 
     word: np.ndarray
     low: np.ndarray
@@ -115,7 +117,8 @@ def _tail_within(sample: Sample, bound: np.ndarray) -> np.ndarray:
 def tost(differences: Sequence[float], bound: float) -> float:
     """Return the p-value of "the mean lies within `bound` of 0", by two one-sided t tests; nan below two.
 
-    It is that of one look: over several, compare it with the level of the look (statistics.sequential).
+    It is the p-value of one look; over several looks, compare it with the level of each look
+    (statistics.sequential).
     """
     one_claim = Sample(np.array([differences], dtype=float), np.zeros(1), np.zeros(1, bool))
     return float(_tail_within(one_claim, np.array([bound]))[0])
@@ -129,8 +132,9 @@ def interval(sample: Sample, level: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     half = -stdtrit(np.maximum(n - 1, 1), tail) * np.hypot(
         deviation / np.sqrt(np.maximum(n, 1)), sample.error
     )
-    ordered = np.sort(x, axis=-1)  # nan last
-    rank = stats.binom.ppf(tail, n, 0.5) - 1  # the largest rank that is missed with at most this probability
+    ordered = np.sort(x, axis=-1)  # nan come last
+    # the largest rank below which the truth lies with at most this probability
+    rank = stats.binom.ppf(tail, n, 0.5) - 1
     rank = np.where(stats.binom.cdf(rank + 1, n, 0.5) <= tail, rank + 1, rank).astype(int)
     ends = np.clip(np.stack([rank, n - 1 - rank], axis=-1), 0, x.shape[-1] - 1)  # (..., claims, 2)
     low, high = np.moveaxis(np.take_along_axis(ordered, ends, axis=-1), -1, 0)
@@ -148,7 +152,7 @@ def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def word_of(low: np.ndarray, high: np.ndarray, asked: Asked) -> np.ndarray:
-    """Return the index in WORDS for intervals (..., claims); see the table of this module."""
+    """Return the index in WORDS for intervals (..., claims), by the table of this module."""
     down, equal = asked.direction == "lower", asked.direction == "equal"
     low, high = np.where(down, -high, low), np.where(down, -low, high)
     m, s = asked.margin, asked.smallest_effect
@@ -168,7 +172,7 @@ def word_of(low: np.ndarray, high: np.ndarray, asked: Asked) -> np.ndarray:
 
 
 def _tail_to_decide(sample: Sample, asked: Asked) -> np.ndarray:
-    """Return the smallest level (..., claims) of a side at which the interval says a word other than open."""
+    """Return the smallest level (..., claims) of a side at which the interval decides a claim."""
     down = asked.direction == "lower"
 
     def above(bound: np.ndarray) -> np.ndarray:
@@ -188,7 +192,7 @@ def _tail_to_decide(sample: Sample, asked: Asked) -> np.ndarray:
 
 
 def _turned(sample: Sample, turned: np.ndarray) -> Sample:
-    """Return the sample with the signs of some claims (claims,) turned."""
+    """Return the sample with the signs of those claims turned that `turned` (claims,) marks."""
     return replace(
         sample,
         differences=np.where(turned[:, None], -1.0, 1.0) * sample.differences,
@@ -198,11 +202,12 @@ def _turned(sample: Sample, turned: np.ndarray) -> Sample:
 
 
 def judge(sample: Sample, asked: Asked, look: int, before: Decision | None = None) -> Decision:
-    """Return the decisions at a look (an index of LOOKS), given those of the look before.
+    """Return the decisions at a look (an index of LOOKS), given the decisions of the look before.
 
-    A claim without two differences is open, with an interval of nan.
+    A claim with fewer than two differences is open, with an interval of nan.
     """
-    needed = 2 * spent(_tail_to_decide(sample, asked), look)  # (..., claims) the alpha that would decide
+    # (..., claims) the alpha with which the claim would be decided
+    needed = 2 * spent(_tail_to_decide(sample, asked), look)
     frozen = np.zeros(needed.shape, bool) if before is None else before.decided
     level = nominal(_alphas(np.where(frozen, 0.0, needed), asked) / 2, look)
     low, high = interval(sample, level)
@@ -224,11 +229,12 @@ def judge(sample: Sample, asked: Asked, look: int, before: Decision | None = Non
 def _alphas(needed: np.ndarray, asked: Asked) -> np.ndarray:
     """Return the alpha (..., claims) of each claim's interval, from the alpha that would decide the claim.
 
-    For a secondary claim that stays open it is the alpha by which it would have to be decided next.
+    For a secondary claim that stays open, it is the alpha that the claim would need to be decided next.
     """
     tested = ~np.isnan(needed)
     primary = np.maximum((tested & asked.primary).sum(axis=-1, keepdims=True), 1)
-    relative = np.where(tested & ~asked.primary, needed / asked.alpha, np.inf)  # 1: as much as there is
+    # the needed alpha, as a share of all alpha
+    relative = np.where(tested & ~asked.primary, needed / asked.alpha, np.inf)
     m = np.maximum((tested & ~asked.primary).sum(axis=-1, keepdims=True), 1)
     ranks = np.arange(1, relative.shape[-1] + 1)
     rejected = ((np.sort(relative, axis=-1) <= ranks / m) * ranks).max(axis=-1, keepdims=True)  # (..., 1)

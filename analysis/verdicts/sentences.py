@@ -1,7 +1,7 @@
-"""The outcome of a run in a few sentences that are made from the numbers.
+"""The outcome of a run in a few sentences, which are made from its numbers.
 
-Differences are paired by seed. One arm is said to end above another only if the interval of the difference
-excludes zero.
+Differences are paired by seed. The text says that one arm ends above another only if the interval of the
+difference excludes zero.
 """
 
 import math
@@ -21,8 +21,8 @@ from encore.recipe.task import Rewarded
 CHANCE, RIGHT = (
     "random",
     "accuracy",
-)  # the reward that knows nothing of the answer, and the reward of right answers
-# for training on such a reward: metric of the stage -> its name
+)  # the reward that is independent of the answer, and the reward of right answers
+# for training on such a reward: metric of the stage -> its name in the sentence
 DRIFT = {
     "last_fifth/accuracy": "share of right samples",
     "last_fifth/entropy": "entropy in nats a token",
@@ -32,14 +32,14 @@ DRIFT = {
 
 
 def sentences(run: Run, numbers: pd.DataFrame) -> list[str]:
-    """Return sentences on the other arms, the untrained base, and chance rewards, by the final numbers."""
+    """Return sentences on the other arms, the untrained base, and random rewards, from the final numbers."""
     task = tasks.headline(run)
     said = [_others(run, numbers, task), _untrained(run, numbers, task)] if task else []
     return [text for text in (*said, _by_chance(run, numbers)) if text]
 
 
 def _others(run: Run, numbers: pd.DataFrame, task: str) -> str:
-    """Return which arms end above the first, which below, and which cannot be distinguished from it."""
+    """Return a sentence on which arms end above the first, which below, and which are indistinguishable."""
     metric, first = f"{task}/{tasks.measure(numbers, task)}", run.arms[0]
     sides: dict[str, list[tuple[float, str]]] = {"above": [], "below": [], "open": []}
     for arm in run.arms[1:]:
@@ -69,7 +69,7 @@ def _ends(n: int, how: str) -> str:
 
 
 def _untrained(run: Run, numbers: pd.DataFrame, task: str) -> str:
-    """Return what the untrained base answers, asked in its best way and by voting, beside the policy."""
+    """Return a sentence on the untrained base, in its best way and by voting, beside the policy."""
     if len(run.ends) < 2 or not run.graph.is_base(run.evaluation(run.arms[0], run.ends[0])):
         return ""
     before, after = (f"{run.arms[0]}/{end}" for end in run.ends)
@@ -93,7 +93,7 @@ def _untrained(run: Run, numbers: pd.DataFrame, task: str) -> str:
 
 
 def _best(run: Run, numbers: pd.DataFrame, at: str, task: str, name: str) -> tuple[Mean, str]:
-    """Return the best of a metric over the tasks that ask the same problems, and the task's name."""
+    """Return the best value of a metric over the tasks with the same problems, and the task's name."""
     arm, _, checkpoint = at.partition("/")
     asked = tasks.tasks(run, arm, checkpoint)
     same = [other for other, spec in asked.items() if spec.task == asked[task].task]
@@ -118,7 +118,7 @@ def _beside(candidate: Mean, other: Mean) -> str:
 
 
 def _by_chance(run: Run, numbers: pd.DataFrame) -> str:
-    """Return how far arms drifted whose reward knows nothing of the answer, beside the first arm."""
+    """Return a sentence on how far arms with random rewards drifted, compared with the first arm."""
     base, paid = _place(run, run.arms[0]), {arm: _paid(run, arm) for arm in run.arms}
     arms = [arm for arm in run.arms if CHANCE in paid[arm] and RIGHT not in paid[arm]]
     if not arms or base is None:
@@ -132,22 +132,22 @@ def _by_chance(run: Run, numbers: pd.DataFrame) -> str:
                 f"{what} {ends_shown} ({run.arms[0]}: {number(_mean(numbers, base, metric).value, metric)})"
             )
     others = _list(sorted({name for arm in arms for name in paid[arm] if name != CHANCE}))
-    are, their = ("is", "its") if len(arms) == 1 else ("are", "their")
+    verb, their = ("is", "its") if len(arms) == 1 else ("are", "their")
     return (
-        f"{_list(arms)} {are} paid by chance{f' and for {others}' if others else ''}, right or wrong: "
+        f"{_list(arms)} {verb} paid by chance{f' and for {others}' if others else ''}, right or wrong: "
         f"{their} advantages know nothing of the answer, so what changes is drift"
         f"{'; at the end: ' if parts else ''}{'; '.join(parts)}."
     )
 
 
 def _paid(run: Run, arm: str) -> list[str]:
-    """Return the rewards of nonzero weight in an arm's last stage with rewards."""
+    """Return the rewards with nonzero weight in an arm's last stage that has rewards."""
     rewards = [_rewards(run, stage) for stage in _staged(run, arm)[-1:]]
     return [name for of_stage in rewards for name, weight in of_stage.items() if weight]
 
 
 def _rewards(run: Run, node: Node) -> Mapping[str, float]:
-    """Return the rewards of a stage; {} of a stage without rewards."""
+    """Return the rewards of a stage; {} if it has none."""
     stage = run.graph.stage(node)
     return (stage.rewards or {}) if isinstance(stage, Rewarded) else {}
 
@@ -167,7 +167,7 @@ def _mean(numbers: pd.DataFrame, at: str | None, metric: str) -> Mean:
 
 
 def notice(health: pd.DataFrame, collapses: pd.DataFrame) -> str:
-    """Return how many runs of which arms collapsed, and of how many arms health checks warn; else empty.
+    """Return a sentence on collapsed runs by arm, and on how many arms have warnings; empty without any.
 
     `health`: provenance.health.worst(); `collapses`: verdicts.collapse.rates().
     """
@@ -181,7 +181,7 @@ def notice(health: pd.DataFrame, collapses: pd.DataFrame) -> str:
 
 
 def broken(run: Run, health: pd.DataFrame, collapses: pd.DataFrame) -> str:
-    """Return which arms collapsed, and what the health checks say of all arms, by the values of notice()."""
+    """Return sentences on collapsed arms and on all arms' health checks, from the values of notice()."""
     failed = health[health.state != "ok"]
     fallen = collapses[collapses.collapsed > 0]
     parts = []

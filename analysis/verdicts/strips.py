@@ -1,7 +1,7 @@
 """The forest of verdicts as rows of the page: a strip for each claim, and the claims by their standing.
 
-All strips have zero at one place, and what is as claimed on its right: where less is claimed, the axis is
-turned. Claims have different units, so each strip has a scale of its own.
+All strips have zero at the same place, with the claimed direction on the right: if a claim says "lower", its
+axis is turned. Claims have different units, so each strip has its own scale.
 """
 
 import math
@@ -13,21 +13,21 @@ from analysis.verdicts.claims import Verdict
 from analysis.verdicts.forest import margins_of
 from encore.recipe.claims import Claim
 
-ROOM = 6.0  # what stays free at each end of a strip
+ROOM = 6.0  # free space at each end of a strip
 GROUPS = ("Primary claims", "Secondary claims", "Sanity checks of the code (no findings)")
 
 
 @dataclass(frozen=True)
 class Strip:
-    """The places of the marks of a claim, from 0 at the left end of its strip to WIDE at the right."""
+    """The positions of a claim's marks, from 0 at the left end of its strip to WIDE at the right."""
 
     WIDE: ClassVar[float] = 240.0
-    ZERO: ClassVar[float] = 80.0  # where no difference is
+    ZERO: ClassVar[float] = 80.0  # position of a difference of zero
 
-    holds: tuple[float, float]  # where the claim holds
-    small: tuple[float, float]  # where a difference is too small to matter
+    holds: tuple[float, float]  # positions between which the claim holds
+    small: tuple[float, float]  # positions between which a difference is too small to matter
     margins: tuple[float, ...]
-    interval: tuple[float, float] | None  # that decides; None: there is none
+    interval: tuple[float, float] | None  # the interval that decides; None if there is none
     estimate: float
     seeds: tuple[float, ...]
 
@@ -60,7 +60,7 @@ def strip(verdict: Verdict) -> Strip | None:
 
 
 def grouped(verdicts: Iterable[Verdict], stated: Mapping[str, Claim]) -> dict[str, list[Verdict]]:
-    """Return the verdicts by what their claims are, without empty groups; stated: claims by their ids."""
+    """Return the verdicts by their claims' standing, without empty groups; stated: claims by their ids."""
     groups: dict[str, list[Verdict]] = {name: [] for name in GROUPS}
     for verdict in verdicts:
         sanity, primary = stated[verdict.id].kind == "sanity", verdict.family == "primary"

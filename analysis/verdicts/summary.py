@@ -21,13 +21,13 @@ ARROW = " \N{RIGHTWARDS ARROW} "
 
 @dataclass(frozen=True)
 class Change:
-    """A metric of the first arm before and after training; one side only if one checkpoint is evaluated."""
+    """A metric of the first arm before and after training; if one checkpoint is evaluated, only one value."""
 
     metric: str
     sides: tuple[Mean, ...]
 
     def text(self, interval: bool = True) -> str:
-        """Return a text such as `0.190 [0.179, 0.200] → 0.800 [0.792, 0.808]`."""
+        """Return the metric before and after training, as `0.190 [0.179, 0.200] → 0.800 [0.792, 0.808]`."""
         show = shown if interval else lambda mean, metric: number(mean.value, metric)
         return ARROW.join(show(side, self.metric) for side in self.sides) or DASH
 
@@ -41,10 +41,10 @@ def change(run: Run, table: pd.DataFrame, metric: str) -> Change:
 def stated(recipe: Recipe, scale: str, verdicts: Sequence[claims.Verdict]) -> list[claims.Verdict]:
     """Return the verdicts on claims that the recipe makes at a scale.
 
-    Claims of other scales cannot be tested.
+    Claims of other scales cannot be tested here.
     """
-    here = {claim.id for claim in recipe.claims(scale)}
-    return [v for v in verdicts if v.id in here]
+    ids = {claim.id for claim in recipe.claims(scale)}
+    return [v for v in verdicts if v.id in ids]
 
 
 def plural(n: int, word: str) -> str:
@@ -56,7 +56,7 @@ def title(recipe: Recipe) -> str:
 
 
 def stopped(run: Run) -> str:
-    """Return ` (stopped once decided: 2 at 8 seeds, 1 at 16 seeds)`, of arms; "" if each has every seed."""
+    """Return ` (stopped once decided: 2 at 8 seeds, 1 at 16 seeds)` for arms; "" if no arm stopped early."""
     counts = Counter(sorted(run.stopped.values()))
     parts = [f"{arms} at {plural(seeds, 'seed')}" for seeds, arms in counts.items()]
     return f" (stopped once decided: {', '.join(parts)})" if parts else ""
@@ -67,7 +67,7 @@ class Head:
     """The head of the page, above its sections: the outcome of the first arm."""
 
     title: str
-    model: str  # what was trained, on what, in words
+    model: str  # the trained model and its task, in words
     problems: str
     task: str
     measure: str  # metric that arms are compared by
@@ -75,7 +75,7 @@ class Head:
     length: Change
     gold: Change
     wins: Change
-    passes: Change  # pass@k with the largest k; without a measured k its metric is ""
+    passes: Change  # pass@k with the largest k; its metric is "" if no k was measured
 
 
 def head(run: Run, numbers: pd.DataFrame) -> Head:
@@ -90,13 +90,13 @@ def head(run: Run, numbers: pd.DataFrame) -> Head:
 
 def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:
     """Return exactly five lines: the run, accuracy or gold, length, verdicts of each kind, the foremost."""
-    task, arm, here = tasks.headline(run), run.arms[0], stated(run.recipe, run.scale, verdicts)
+    task, arm, judged = tasks.headline(run), run.arms[0], stated(run.recipe, run.scale, verdicts)
     size = (
         f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}{stopped(run)}"
     )
     accuracy = change(run, table, f"{task}/accuracy").text()
     length = change(run, table, f"{task}/length").text()
-    few = f" (a decision takes {LOOKS[0]} seeds)" if here and len(run.seeds) < LOOKS[0] else ""
+    hint = f" (a decision takes {LOOKS[0]} seeds)" if judged and len(run.seeds) < LOOKS[0] else ""
     where = f"on {task}, {arm}, {ARROW.join(run.ends)}" if task else "(no model is evaluated)"
     quality = f"Accuracy {where}: {accuracy}"
     if tasks.measure(table, task) == "gold":
@@ -106,13 +106,13 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
         f"{title(run.recipe)}: {size}",
         quality,
         f"Response length in tokens: {length}",
-        f"Claims: {whose.of_recipe(run.recipe, here).told()}{few}",
-        foremost(here),
+        f"Claims: {whose.of_recipe(run.recipe, judged).told()}{hint}",
+        foremost(judged),
     ]
 
 
 def foremost(verdicts: Sequence[claims.Verdict], most: int = 3) -> str:
-    """Return at most `most` claims in one line: the first, then reversed ones, then the rest."""
+    """Return at most `most` claims in one line: the first claim, then reversed ones, then the rest."""
     tested = [v for v in verdicts if v.n]
     order = tested[:1] + sorted(tested[1:], key=lambda v: v.word != REVERSED)
     return "; ".join(f"{v.id} {v.word} ({_numbers(v)})" for v in order[:most]) or "No claim could be tested."

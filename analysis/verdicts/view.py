@@ -1,4 +1,4 @@
-"""Verdicts on the page: the paper's claims, judged by this run; and its published numbers beside ours."""
+"""Section "verdicts" of the page: the paper's claims, judged by this run, and its published numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,46 +32,46 @@ class Page:
     """The values that the template of verdicts shows."""
 
     said: list[str]  # the outcome, in sentences
-    notice: str  # what collapsed, and how many arms health checks warn of; empty if nothing broke
-    broken: str  # the same in full
+    notice: str  # notice of collapses and of arms with warnings; empty if nothing broke
+    broken: str  # the same notice in full
     groups: Mapping[str, list[Verdict]]  # kind of claim -> the verdicts at the run's scale
     strips: Mapping[str, strips.Strip | None]  # id of a claim -> its row in the plot
     meanings: Mapping[str, str]  # word of a verdict -> what the word means
     elsewhere: list[Verdict]  # claims at other scales
     stated: Mapping[str, Claim]  # the recipe's claims by their ids
     causes: Mapping[str, str]  # id of a reversed claim -> what in our world may cause the reversal
-    own: dict[str, int]  # word -> how many claims of the recipe's paper got it
-    others: dict[str, int]  # the same for other papers
-    of_ours: dict[str, int]  # the same for claims that no paper makes
-    sanity: str  # how many of the sanity checks of the code hold
-    scope: str  # what intervals cannot say
+    own: dict[str, int]  # word -> number of claims of the recipe's paper with this verdict
+    others: dict[str, int]  # the same numbers for other papers
+    of_ours: dict[str, int]  # the same numbers for claims that no paper makes
+    sanity: str  # text on how many sanity checks of the code hold
+    scope: str  # sentence on what intervals cannot say
     looks: Cells
     gates: Cells
     collapses: Cells
     fallen: int  # number of collapsed runs
     dials: Cells
-    published: Cells  # at the paper's scale with ours; elsewhere the paper's alone
+    published: Cells  # the paper's numbers: beside ours at the paper's scale, alone at other scales
     ours: Cells
 
 
 def view(
     run: Run, numbers: pd.DataFrame, judged: Verdicts, published: pd.DataFrame, health: pd.DataFrame
 ) -> View:
-    """Return the section; `published`: verdicts.published.build(), `health`: provenance.health.worst()."""
+    """Return the section, from verdicts.published.build() and provenance.health.worst()."""
     looks, gates, collapses, dials = tables(judged)[1:]
-    here = summary.stated(run.recipe, run.scale, judged.last)
-    groups = whose.of_recipe(run.recipe, here)
+    verdicts = summary.stated(run.recipe, run.scale, judged.last)
+    groups = whose.of_recipe(run.recipe, verdicts)
     theirs, ours = _split(published)
     page = Page(
         said=sentences.sentences(run, numbers),
         notice=sentences.notice(health, judged.collapses),
         broken=sentences.broken(run, health, judged.collapses),
-        groups=strips.grouped(here, run.document.claims),
-        strips={verdict.id: strips.strip(verdict) for verdict in here},
+        groups=strips.grouped(verdicts, run.document.claims),
+        strips={verdict.id: strips.strip(verdict) for verdict in verdicts},
         meanings=claims_table.MEANINGS,
-        elsewhere=[verdict for verdict in judged.last if verdict not in here],
+        elsewhere=[verdict for verdict in judged.last if verdict not in verdicts],
         stated=run.document.claims,
-        causes=reversals.causes(run.recipe, here),
+        causes=reversals.causes(run.recipe, verdicts),
         own=claims.tally(groups.own),
         others=claims.tally(groups.others),
         of_ours=claims.tally(groups.ours),
@@ -114,5 +114,5 @@ def _split(published: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the paper's numbers, and ours if they are a separate table."""
     if "whose" not in published:
         return published, pd.DataFrame()
-    theirs, ours = (published[published.whose == whose] for whose in ("paper", "here"))
+    theirs, ours = (published[published.whose == party] for party in ("paper", "here"))
     return theirs.drop(columns="whose"), ours[["what", "value"]]

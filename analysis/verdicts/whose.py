@@ -1,4 +1,4 @@
-"""Judged claims grouped by who makes them: the recipe's paper, other papers, we; sanity checks separately."""
+"""Judged claims by their authors: the recipe's paper, other papers, ourselves; sanity checks apart."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ SANITY = "sanity checks of the code"
 
 @dataclass(frozen=True)
 class Groups:
-    """Judged claims by who makes them; `sanity` are checks of the code, whoever states them."""
+    """Judged claims by their authors; `sanity` are checks of the code, whoever states them."""
 
-    own: list[claims.Verdict]  # claims of the paper that the recipe re-performs
+    own: list[claims.Verdict]  # claims of the paper that the recipe reproduces
     others: list[claims.Verdict]  # claims of other papers
-    ours: list[claims.Verdict]  # claims of no paper
+    ours: list[claims.Verdict]  # claims that no paper makes
     sanity: list[claims.Verdict]
 
     @property
     def findings(self) -> list[claims.Verdict]:
-        """The claims of papers and of ours: all but the sanity checks."""
+        """The claims of papers and our own, without the sanity checks."""
         return self.own + self.others + self.ours
 
     def told(self) -> str:
-        """Return `2 shown; of other papers: 1 shown; our own: …; sanity checks …: 1 of 1`."""
+        """Return a text such as `2 shown; of other papers: 1 shown; our own: …; sanity checks …: 1 of 1`."""
         named = (("", self.own), ("of other papers: ", self.others), ("our own: ", self.ours))
-        parts = [f"{whose}{counts(some)}" for whose, some in named if some]
+        parts = [f"{label}{counts(some)}" for label, some in named if some]
         if self.sanity:
             parts.append(f"{SANITY}: {passed(self.sanity)}")
         return "; ".join(parts) or counts([])
@@ -41,13 +41,13 @@ def counts(verdicts: Iterable[claims.Judged]) -> str:
 
 
 def passed(sanity: Sequence[claims.Judged]) -> str:
-    """Return how many of the sanity checks hold, such as `2 of 2`; "" without any."""
+    """Return how many sanity checks hold, such as `2 of 2`; "" if there are none."""
     held = sum(check.word == SHOWN for check in sanity)
     return f"{held} of {len(sanity)}" if sanity else ""
 
 
 def of_recipe(recipe: Recipe, verdicts: Iterable[claims.Verdict]) -> Groups:
-    """Return the verdicts on claims that the recipe states, grouped by who makes the claims."""
+    """Return the verdicts on claims that the recipe states, grouped by the claims' authors."""
     groups = Groups([], [], [], [])
     for verdict in verdicts:
         claim = recipe.document.claims[verdict.id]

@@ -1,4 +1,4 @@
-"""The answer to whether the claims of a record were written before its runs.
+"""The dates of a record's claims: whether they were written before its runs.
 
 The file WRITTEN, beside the records, has a row for each record, compiled from git by hand. `fixed_commit` is
 the last commit that changed what decides a claim of the record's scale: metric, sides, direction, margin,
@@ -14,7 +14,7 @@ from analysis.numbers.recorded import title
 
 WRITTEN = "written.csv"
 COLUMNS = ["record", "claims", "fixed_commit", "fixed", "first_run_commit", "first_run", "written", "later"]
-SAID = {  # value of `written` -> what it says of a record's claims
+SAID = {  # value of `written` -> its meaning for a record's claims
     "before": "before the first run that is recorded",
     "before, other seeds seen": "before the first run of the judged seeds, but after a record of other seeds",
     "partly after": (
@@ -24,15 +24,15 @@ SAID = {  # value of `written` -> what it says of a record's claims
 }
 
 
-def read(folder: Path) -> pd.DataFrame:
+def read_written(folder: Path) -> pd.DataFrame:
     """Return the rows of the records in `folder`; no rows if the file is missing."""
     path = folder / WRITTEN
     return pd.read_csv(path, keep_default_na=False) if path.exists() else pd.DataFrame(columns=COLUMNS)
 
 
 def of_record(record: Path) -> str:
-    """Return when the claims of a record were written, in a sentence; "" if it is not known."""
-    rows = read(record.parent)
+    """Return a sentence on when the claims of a record were written; "" if it is not known."""
+    rows = read_written(record.parent)
     for row in rows[rows.record == record.name].to_dict("records"):
         return (
             f"The claims were written {SAID[row['written']]}{_in_brackets(row['later'])}: commit "
@@ -48,7 +48,7 @@ def listed(folder: Path) -> str:
     The result is "" without WRITTEN.
     """
     names: dict[str, list[str]] = {kind: [] for kind in SAID}
-    for row in read(folder).to_dict("records"):
+    for row in read_written(folder).to_dict("records"):
         names[row["written"]].append(title(row["record"]) + _in_brackets(row["later"]))
     return "".join(f"- {said}: {', '.join(names[kind])}\n" for kind, said in SAID.items() if names[kind])
 

@@ -1,4 +1,4 @@
-"""The learning curve of one training, read as it grows."""
+"""The learning curve of one training, read while it grows."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from analysis.watch.growing import Growing
 
-MEASURES = {  # the trainer's metric -> what the page calls it, in the order shown
+MEASURES = {  # the trainer's metric -> its name on the page, in the order of the page
     "reward": "Reward",
     "accuracy": "Accuracy: share of right answers",
     "mean_token_accuracy": "Share of tokens predicted",
@@ -16,9 +16,10 @@ MEASURES = {  # the trainer's metric -> what the page calls it, in the order sho
     "kl": "KL to the reference, nats",
     "loss": "Loss",
 }
-HIDDEN_BY = {"loss": "reward"}  # the loss of a policy gradient says nothing
-POINTS = 200  # of a line: more than a small chart can show
-LARGEST = 10**12  # step
+# hides the loss if there is a reward: the loss of a policy gradient means nothing
+HIDDEN_BY = {"loss": "reward"}
+POINTS = 200  # points of a line, more than a small chart can show
+LARGEST = 10**12  # largest step
 
 
 class Line(NamedTuple):
@@ -29,15 +30,15 @@ class Line(NamedTuple):
 
 
 class Curve:
-    """The file curve.csv of a training, as far as it has been read."""
+    """The file curve.csv of a training, up to the line that was read last."""
 
     def __init__(self, path: Path):
         self.file = Growing(path)
-        self.step = 0  # the last
+        self.step = 0  # the newest step
         self._points: dict[str, tuple[list[int], list[float]]] = {}
 
     def update(self) -> None:
-        """Read what is new."""
+        """Read the new part of the file."""
         lines, anew = self.file.gained()
         if anew:
             self.step, self._points = 0, {}

@@ -1,6 +1,6 @@
-"""Files that grow: each read returns the lines that were added after the read before.
+"""Files that grow: each read returns the lines that were added since the previous read.
 
-They may belong to another machine: a line may be half there, a file may be cut, replaced, or gone.
+They may belong to another machine: a line may be incomplete, and a file may be cut, replaced, or gone.
 """
 
 import os
@@ -9,17 +9,17 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-MOST = 8 * 2**20  # bytes read at a time; the rest comes the next time
-LONGEST = 2**16  # bytes of a line; of a longer one the end is kept
-ANCHOR = 64  # bytes before the place read on from, by which a file that was replaced is known
+MOST = 8 * 2**20  # bytes read at a time; the rest is read the next time
+LONGEST = 2**16  # bytes of a line; only the end of a longer line is kept
+ANCHOR = 64  # bytes before the place of reading, which show whether the file was replaced
 BREAKS = re.compile(rb"[\r\n]+")  # a progress bar ends each of its states with a carriage return
 
 
 class Gained(NamedTuple):
-    """The whole lines that a file has gained."""
+    """The complete lines that a file has gained since the previous read."""
 
     lines: tuple[str, ...] = ()
-    anew: bool = False  # whether they are of another file than those before, which no longer count
+    anew: bool = False  # whether the lines are of another file than the earlier lines, which no longer count
 
 
 class Growing:
@@ -27,16 +27,16 @@ class Growing:
 
     def __init__(self, path: Path):
         self.path = path
-        self.bytes_read = 0  # since this object was made: what reading has cost
+        self.bytes_read = 0  # bytes read since this object was made
         self._offset = 0
         self._anchor = self._part = b""
         self._seen = (0, 0)  # size and time of the last change
 
     def gained(self) -> Gained:
-        """Read on; no lines if nothing has changed, or the file cannot be read."""
+        """Read on. Returns no lines if nothing has changed, or if the file cannot be read."""
         try:
             status = self.path.stat()
-            if not stat.S_ISREG(status.st_mode):  # a pipe would keep the reader for ever
+            if not stat.S_ISREG(status.st_mode):  # reading a pipe would never end
                 return Gained()
             seen = (status.st_size, status.st_mtime_ns)
             if seen == self._seen and self._offset == status.st_size:
@@ -62,9 +62,9 @@ class Growing:
 
 
 def last_lines(path: Path, size: int) -> tuple[list[str], bool]:
-    """Return the whole lines within the last `size` bytes of a file, and whether they are all it has.
+    """Return the complete lines within the last `size` bytes of a file, and whether the file has no others.
 
-    No lines if it cannot be read.
+    There are no lines if the file cannot be read.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -75,5 +75,5 @@ def last_lines(path: Path, size: int) -> tuple[list[str], bool]:
             data = file.read(size)
     except OSError:
         return [], True
-    lines = data.split(b"\n")[1 if start else 0 : -1]  # what follows the last end of a line is half a line
+    lines = data.split(b"\n")[1 if start else 0 : -1]  # text after the last line break is an incomplete line
     return [line.decode("utf-8", errors="replace") for line in lines], start == 0

@@ -1,4 +1,4 @@
-"""The log of a job, read as it grows: how far the job is, what it warns of, and what has ended it."""
+"""The log of a job, read while it grows: the job's progress, its warnings, and why it ended."""
 
 import re
 from pathlib import Path
@@ -6,30 +6,30 @@ from pathlib import Path
 from analysis.watch.growing import Growing
 from encore.runtime.progress import LogLine, parse
 
-WARNINGS = 20  # kept of a job; a check warns once
-LONGEST = 500  # characters shown of a line
-# the end of a progress bar may stand before it on the same line
+WARNINGS = 20  # warnings of a job that are kept; each check warns once
+LONGEST = 500  # characters of a line that are shown
+# the end of a progress bar may stand before the error on the same line
 ERROR = re.compile(r"(?:^|\])error: (.+)")
 STOPPED = re.compile(r"(?:^|\])stopped; (.+)")
 TRACEBACK = "Traceback (most recent call last)"
 
 
 class JobLog:
-    """The log of a job, as far as it has been read."""
+    """The log of a job, up to the line that was read last."""
 
     def __init__(self, path: Path):
         self.file = Growing(path)
         self._forget()
 
     def _forget(self) -> None:
-        self.progress = LogLine()  # the newest that counts something
+        self.progress = LogLine()  # the newest line that counts something
         self.warnings: list[str] = []
-        self.error = ""  # what has ended the job
+        self.error = ""  # the error that has ended the job
         self.stopped = ""  # the last line of a job that was asked to end
         self._falling = False  # whether a traceback has begun
 
     def update(self) -> None:
-        """Read what is new; a log that begins anew is of a job that was started again."""
+        """Read the new part of the log. A log that begins anew belongs to a job that was started again."""
         lines, anew = self.file.gained()
         if anew:
             self._forget()
@@ -39,7 +39,7 @@ class JobLog:
     def _take(self, line: str) -> None:
         news = parse(line)
         if news:
-            self.error = self.stopped = ""  # it goes on: what was logged before has not ended it
+            self.error = self.stopped = ""  # the job goes on, so an earlier line has not ended it
             self._falling = False
             if news.warning and news.warning[:LONGEST] not in self.warnings:
                 self.warnings = [*self.warnings, news.warning[:LONGEST]][-WARNINGS:]

@@ -1,4 +1,4 @@
-"""The jobs of a folder of results, by the files that they leave: their names, and which are planned."""
+"""The jobs of a folder of results, found by their files: their names, and which of them are planned."""
 
 import json
 import os
@@ -12,23 +12,24 @@ from encore.recipe.base import IDENTIFIER, NAME
 from snakemake_logger_plugin_encore import PLANNED
 
 Kind = Literal["stage", "eval"]
-KINDS: Mapping[str, Kind] = {"train": "stage", "evaluate": "eval"}  # by what the workflow calls a job
+# the workflow's word for a job -> its kind
+KINDS: Mapping[str, Kind] = {"train": "stage", "evaluate": "eval"}
 MESSAGE = re.compile(
     rf"(train|evaluate) ({IDENTIFIER})/({NAME})/({NAME})/seed(\d{{1,9}})/({IDENTIFIER})", re.ASCII
 )
 SEED = re.compile(r"seed(\d{1,9})", re.ASCII)
-LARGEST_PLAN = 16 * 2**20  # bytes
+LARGEST_PLAN = 16 * 2**20  # bytes of a plan
 
 
 class Job(NamedTuple):
-    """A stage or an evaluation, by the names that its folder has."""
+    """A stage or an evaluation, named by the parts of its folder's path."""
 
     recipe: str
     scale: str
     arm: str
     seed: int
     kind: Kind
-    name: str  # of the stage, or of the evaluated checkpoint
+    name: str  # name of the stage, or of the evaluated checkpoint
 
     @property
     def run(self) -> str:
@@ -37,7 +38,7 @@ class Job(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The folder of a stage under results/ and checkpoints/; of an evaluation, how its files begin."""
+        """The path of a stage in results/ and checkpoints/; of an evaluation, its files' common beginning."""
         name = self.name if self.kind == "stage" else f"evals/{self.name}"
         return f"{self.run}/{self.arm}/seed{self.seed}/{name}"
 
@@ -47,20 +48,20 @@ class Files(NamedTuple):
 
     done: bool
     log: Path
-    changed: float  # when one of them last was, in seconds of the epoch
+    changed: float  # time of the last change of a file, in seconds of the epoch
 
 
 class Plan(NamedTuple):
     """The plan of the run that was started last."""
 
-    seconds: Mapping[Job, float]  # that each job was planned to take
-    began: float  # in seconds of the epoch
+    seconds: Mapping[Job, float]  # planned seconds of each job
+    began: float  # time of the start, in seconds of the epoch
 
 
 def on_disk(results: Path, recipes: Collection[str]) -> dict[Job, Files]:
-    """Return the jobs that have begun, and what is there of each; of these recipes alone, if any are named.
+    """Return the jobs that have begun, and the files of each; only of `recipes`, if any are named.
 
-    A result that the workflow has marked as no longer valid is not there: it will be made again.
+    A result that the workflow has marked as no longer valid is left out: it will be made again.
     """
     jobs: dict[Job, Files] = {}
     for recipe in _folders(results, IDENTIFIER):
@@ -90,7 +91,7 @@ def _of_seed(folder: Path, run: tuple[str, str, str, int]) -> Iterator[tuple[Job
 
 
 def _files(times: Mapping[str, float], result: str, marker: str, log: Path) -> Files | None:
-    """Return what is there of a job; None if it has left nothing, or is to be made again."""
+    """Return the files of a job; None if it has left none, or is to be made again."""
     done = result in times and marker not in times
     if not done and (log.name not in times or result in times):
         return None
@@ -98,7 +99,7 @@ def _files(times: Mapping[str, float], result: str, marker: str, log: Path) -> F
 
 
 def _folders(folder: Path, pattern: str) -> list[Path]:
-    """Return the folders in a folder whose whole name is of this pattern; none if it cannot be read."""
+    """Return the folders in a folder whose full name matches the pattern; none if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             matches = [entry for entry in entries if re.fullmatch(pattern, entry.name, re.ASCII)]
@@ -108,14 +109,14 @@ def _folders(folder: Path, pattern: str) -> list[Path]:
 
 
 def _times(folder: Path) -> dict[str, float]:
-    """Return the name of each file of a folder -> when it was last changed; none if it cannot be read."""
+    """Return the name of each file in a folder -> when it was last changed; {} if it cannot be read."""
     times: dict[str, float] = {}
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 try:
                     status = entry.stat()
-                except OSError:  # gone since the folder was listed
+                except OSError:  # the file has gone since the folder was listed
                     continue
                 if stat.S_ISREG(status.st_mode):
                     times[entry.name] = status.st_mtime
@@ -125,17 +126,18 @@ def _times(folder: Path) -> dict[str, float]:
 
 
 class State(NamedTuple):
-    """The files that a training writes while it goes on; None if there is no such file."""
+    """The files that a training writes while it runs; None for a missing file."""
 
     curve: Path | None
     completions: Path | None
-    changed: float  # when one of them last was, in seconds of the epoch; 0 without any
+    changed: float  # time of the last change of a file, in seconds of the epoch; 0 without any file
 
 
 def training_state(checkpoints: Path, job: Job) -> State:
-    """Return the newest files of the training state of a stage.
+    """Return the newest files in the training state of a stage.
 
-    It has a folder for each configuration that was tried, and a reward model one for each member in it.
+    The state has a folder for each configuration that was tried; in the folder of a reward model each member
+    has its own.
     """
     newest = {"curve.csv": (0.0, Path()), "completions.jsonl": (0.0, Path())}
     for folder in _folders(checkpoints / job.path, r"[0-9a-f]{1,64}"):

@@ -11,28 +11,29 @@ from typing import NamedTuple
 from analysis.watch.curve import LARGEST
 from analysis.watch.growing import last_lines
 
-SIZES = (2**18, 2**21, 2**24)  # bytes read from the end, until a whole rollout is among them
-LONGEST = 20_000  # characters shown of a text
-QUESTIONS = 64  # of a rollout
+# bytes read from the end of the file, more and more until they contain a whole rollout
+SIZES = (2**18, 2**21, 2**24)
+LONGEST = 20_000  # characters of a text that are shown
+QUESTIONS = 64  # questions of a rollout that are shown
 
 
 class Completion(NamedTuple):
-    """A sampled completion; what its row does not say is None."""
+    """A sampled completion; a value that its row does not have is None."""
 
     text: str
     reward: float | None
-    rewards: Mapping[str, float | None]  # of each reward function
-    advantage: float | None  # of a completion; where tokens have their own, their mean
+    rewards: Mapping[str, float | None]  # the value of each reward function
+    advantage: float | None  # advantage of the completion, as a mean if its tokens have different ones
     tokens: int | None
-    ended: bool | None  # False: cut at the cap
-    kept: bool | None  # whether it is learned from, where some are left out
+    ended: bool | None  # False if it was cut at the cap
+    kept: bool | None  # whether the policy learns from it, if some completions are left out
 
 
 class Question(NamedTuple):
-    """A question, and its group."""
+    """A question, and the group of completions sampled for it."""
 
     prompt: str
-    answer: str  # "" if there is none
+    answer: str  # the answer; "" if there is none
     group: tuple[Completion, ...]
 
 
@@ -53,15 +54,15 @@ class _Row(NamedTuple):
 def last(path: Path) -> Rollout | None:
     """Return the newest rollout in completions.jsonl; None if there is none.
 
-    The file may end in the midst of a group, or of a line: of the newest step that has a whole group, the
-    whole groups are returned.
+    The file may end within a group or a line. The result is the complete groups of the newest step that has
+    any.
     """
     for size in SIZES:
         lines, complete = last_lines(path, size)
         rows = [row for row in map(_row, lines) if row]
         groups = [tuple(group) for _, group in groupby(rows, key=lambda row: (row.step, row.prompt))]
         if not complete:
-            groups = groups[1:]  # its beginning lies before what was read
+            groups = groups[1:]  # the beginning of this group lies before the part that was read
         usual = Counter(map(len, groups)).most_common(1)[0][0] if groups else 0
         whole = [group for group in groups if len(group) >= usual]
         steps = {group[0].step for group in groups}
@@ -77,7 +78,7 @@ def _question(rows: tuple[_Row, ...]) -> Question:
 
 
 def _row(line: str) -> _Row | None:
-    """Return what a line of completions.jsonl says; None if it is no row of a rollout."""
+    """Return the completion in a line of completions.jsonl; None if the line is no row of a rollout."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""The server of the page: to this machine alone, and only what the page asks for.
+"""The server of the page, for this machine only, which sends only what the page needs.
 
-It has no file names of its own accord: a path is one of `PAGES` or of the answers, whatever it looks like.
+No request can name a file: a path is one of `PAGES` or of the answers, whatever it looks like.
 """
 
 import errno
@@ -19,7 +19,8 @@ from analysis.watch.watcher import Watcher
 from encore.errors import UserError
 
 HOST = "127.0.0.1"
-HOSTS = ("127.0.0.1", "localhost")  # a page of another site reaches this server by a name of its own
+# names of this server; a page of another site would reach it by another name
+HOSTS = ("127.0.0.1", "localhost")
 TEMPLATES = Path(__file__).parents[1] / "page/templates"
 PAGES = {
     "/": ("watch.html", "text/html"),
@@ -53,7 +54,7 @@ def _refused(status: HTTPStatus, why: str) -> Answer:
 
 
 def answer(watcher: Watcher, target: str, host: str) -> Answer:
-    """Return what is sent for the target of a GET request that names this `host`."""
+    """Return the answer to a GET request for this target that names this `host`."""
     try:
         name = urlsplit(f"//{host}").hostname
         asked = urlsplit(target)
@@ -77,14 +78,14 @@ def answer(watcher: Watcher, target: str, host: str) -> Answer:
 
 
 def _plain(value: object) -> object:
-    """Return a named tuple as the mapping that JSON has for it, and what is in it likewise."""
+    """Return a named tuple as a mapping for JSON, at any depth."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: _plain(inner) for name, inner in value._asdict().items()}
     return [_plain(inner) for inner in value] if isinstance(value, tuple) else value
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers GET; any other method is refused."""
+    """A handler that answers GET requests, and refuses any other method."""
 
     protocol_version = "HTTP/1.1"
     server_version = "encore"
@@ -110,22 +111,22 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """A server whose threads end with it, and that says nothing of a browser that has gone."""
+    """A server whose threads end with it, and that prints nothing if a browser has gone."""
 
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Let a connection that broke be; anything else is a fault of ours."""
+        """Ignore a connection that broke, and show any other error, because it is a mistake of ours."""
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 def listen(watcher: Watcher, port: int) -> Server:
-    """Return the server on a port, 0 for any that is free. Raises UserError where the port cannot be had."""
+    """Return the server on a port, 0 for any free one. Raises UserError if the port is not available."""
     try:
         return Server((HOST, port), partial(Handler, watcher))
     except OSError as error:
-        why = "is in use" if error.errno == errno.EADDRINUSE else (error.strerror or "cannot be had")
+        why = "is in use" if error.errno == errno.EADDRINUSE else (error.strerror or "is not available")
         raise UserError(
             f"--port {port}: the port {why}; the next that is free: --port {_free(port)}"
         ) from None

@@ -13,7 +13,7 @@ FIRST = "base-recipe"  # the arm that all others are compared with
 
 
 class JobState(NamedTuple):
-    """The state of a job."""
+    """The state of a job, as the page shows it."""
 
     id: str
     run: str
@@ -22,21 +22,21 @@ class JobState(NamedTuple):
     kind: str
     name: str
     state: Word
-    changed: float = 0.0  # its last sign of life, in seconds of the epoch; 0 if it has given none
-    what: str = ""  # what is counted: "step", or the task whose completions are drawn
+    changed: float = 0.0  # time of the last sign of life, in seconds of the epoch; 0 if there was none
+    what: str = ""  # the counted unit: "step", or the task whose completions are drawn
     counted: int = 0
-    total: int = 0  # 0 if it is not known yet
+    total: int = 0  # number of all; 0 if it is not known yet
     rate: str = ""  # tokens a second; "" if it is not known yet
-    left: str = ""  # time; "" if it is not known yet
+    left: str = ""  # time left; "" if it is not known yet
     measured: str = ""
     warnings: tuple[str, ...] = ()
-    ended: str = ""  # what has ended it; "" if it is not known
+    ended: str = ""  # the reason why it ended; "" if it is not known
 
     @classmethod
     def of(
         cls, job: Job, state: Word, log: JobLog | None = None, changed: float = 0.0, step: int = 0
     ) -> Self:
-        """Return the state of a job, with what its log tells and the last step of its curve."""
+        """Return the state of a job, from its log and the last step of its curve."""
         state_only = cls(job.path, job.run, job.arm, job.seed, job.kind, job.name, state, changed)
         if log is None:
             return state_only
@@ -69,14 +69,14 @@ class Overview(NamedTuple):
     """All runs of a folder of results."""
 
     folder: str
-    now: float  # in seconds of the epoch
-    active: tuple[JobState, ...]  # the jobs that run, then those that failed, then those that stopped
+    now: float  # the present time, in seconds of the epoch
+    active: tuple[JobState, ...]  # running jobs, then failed ones, then stopped ones
     runs: tuple[RunState, ...]
     seconds_left: float | None
 
 
 class Mark(NamedTuple):
-    """A job in the picture of a run."""
+    """The square of a job in the picture of a run."""
 
     name: str
     kind: str
@@ -84,14 +84,14 @@ class Mark(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The jobs of an arm, by the seeds of the run."""
+    """The jobs of an arm, in the order of the run's seeds."""
 
     arm: str
     cells: tuple[tuple[Mark, ...], ...]
 
 
 class Drawn(NamedTuple):
-    """The line of a seed."""
+    """The line of a seed in a chart."""
 
     arm: str
     seed: int
@@ -101,14 +101,14 @@ class Drawn(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """The lines of a measure."""
+    """The lines of a measure in one chart."""
 
     label: str
     lines: tuple[Drawn, ...]
 
 
 class Warned(NamedTuple):
-    """A warning, and the jobs that it was made of."""
+    """A warning, and the jobs that it concerns."""
 
     id: str
     text: str
@@ -131,7 +131,7 @@ class Run(NamedTuple):
     stages: tuple[str, ...]
     stage: str
     charts: tuple[Chart, ...]
-    sampled: tuple[str, ...]  # the trainings that may have rollouts to show; first those that run
+    sampled: tuple[str, ...]  # trainings that may have rollouts to show; running ones first
     warnings: tuple[Warned, ...]
 
 
@@ -143,7 +143,7 @@ def run(
     curves: Mapping[Job, Curve],
     warned: Mapping[Job, Sequence[str]],
 ) -> Run:
-    """Return what the page shows of one run: `states` are its jobs, `curves` those of all its trainings."""
+    """Return what the page shows of one run; `states` has its jobs, `curves` has its trainings."""
     arms = sorted({job.arm for job in states}, key=lambda arm: (arm != FIRST, arm))
     seeds = sorted({job.seed for job in states})
     cells: dict[tuple[str, int], list[Mark]] = {}
@@ -168,7 +168,7 @@ def run(
 
 
 def _newest_first(state: JobState) -> tuple[bool, float, str]:
-    """Return a key that puts the jobs that run first, by name, then the others, the newest first."""
+    """Return a sort key: running jobs come first, by name, then the others, the newest first."""
     runs = state.state == "running"
     return not runs, 0.0 if runs else -state.changed, state.id
 
@@ -181,7 +181,7 @@ def _lines(measure: str, curves: Mapping[Job, Curve], states: Mapping[Job, JobSt
 
 
 def failing(metrics: object) -> Iterator[str]:
-    """Yield the messages of the health checks that failed, by the content of a job's result."""
+    """Yield the messages of failed health checks in the content of a job's result."""
     checks = metrics.get("health") if isinstance(metrics, dict) else None
     for check in checks if isinstance(checks, list) else ():
         if isinstance(check, dict) and check.get("ok") is False and isinstance(check.get("message"), str):

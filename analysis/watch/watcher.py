@@ -1,4 +1,4 @@
-"""The state of all jobs of a folder of results, looked at again and again while a page asks for it."""
+"""The state of all jobs in a folder of results, read again and again while a page asks for it."""
 
 import json
 import threading
@@ -14,15 +14,16 @@ from analysis.watch.jobs import Files, Job, Plan
 from encore.errors import UserError, known
 
 QUIET = 300.0  # seconds without a sign of life after which a job counts as stopped
-STEPS = 5  # steps of a job without a sign of life after which it counts as stopped, if they take longer
-PLANNING = 60.0  # seconds, at most, from the start of a run to its plan
-PAUSE = 1.0  # seconds between two looks at the folder, at least
-SHARE = 10  # the pause is at least this many times as long as a look took
-LARGEST = 2**24  # bytes of a metrics.json
+# steps of a job without a sign of life after which it counts as stopped, if they take longer than QUIET
+STEPS = 5
+PLANNING = 60.0  # most seconds between the start of a run and its plan
+PAUSE = 1.0  # least seconds between two readings of the folder
+SHARE = 10  # the pause is at least this many times as long as a reading took
+LARGEST = 2**24  # bytes of a metrics.json that is read
 
 
 class Watcher:
-    """Reads a folder of results; several threads may ask at once."""
+    """A reader of a folder of results, which several threads may use at once."""
 
     def __init__(self, results: Path, recipes: Collection[str], clock: Callable[[], float] = time.time):
         self.results, self.recipes, self.clock = results, frozenset(recipes), clock
@@ -35,10 +36,11 @@ class Watcher:
         self._curves: dict[Path, Curve] = {}
         self._warned: dict[Job, tuple[float, tuple[str, ...]]] = {}
         self._states: dict[Job, views.JobState] = {}
-        self._sampled: tuple[object, rollouts.Rollout | None] = (), None  # what was read of which file
+        # the file that was read last, and its rollout
+        self._sampled: tuple[object, rollouts.Rollout | None] = (), None
 
-    def check(self) -> None:
-        """Raise UserError where there is nothing to watch, with what makes that there is."""
+    def check_results(self) -> None:
+        """Raise UserError if there is nothing to watch, with the command that changes it."""
         if not self.results.is_dir():
             raise UserError(f"{self.results}: no such folder; name the folder of results with --results")
         begun = jobs.on_disk(self.results, ())
@@ -51,7 +53,7 @@ class Watcher:
     # -- what the page asks for --------------------------------------------------------------------------
 
     def overview(self) -> views.Overview:
-        """Return what runs, what has failed or stopped, and how much of each run is done."""
+        """Return the jobs that run, that have failed or stopped, and how much of each run is done."""
         with self._lock:
             self._look()
             runs: dict[str, Counter[str]] = {}
@@ -74,7 +76,7 @@ class Watcher:
     def run(self, name: str, stage: str) -> views.Run | None:
         """Return the jobs of a run and the curves of one of its stages; None if there is no such run.
 
-        If it has no such stage, the curves are of the stage that was at work last.
+        If it has no such stage, the curves are of the stage that ran last.
         """
         with self._lock:
             self._look()
@@ -98,7 +100,7 @@ class Watcher:
                 return None
             result = self.results / job.path / "completions.jsonl"
             state = jobs.training_state(self.root / "checkpoints", job)
-            # of a stage that samples without a training state the file grows beside the results
+            # if a stage samples without a training state, the file grows beside the results
             file = result if self._files[job].done or not state.completions else state.completions
             try:
                 status = file.stat()
@@ -112,7 +114,7 @@ class Watcher:
     # -- how it is known ---------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Read what has changed, unless that was just done."""
+        """Read all changes, unless that was done a moment ago."""
         began = time.monotonic()
         if began < self._next:
             return
@@ -142,17 +144,17 @@ class Watcher:
         if log.error or log.stopped:
             word = "failed" if log.error else "stopped"
         if word != "running" and job in self._plan.seconds and changed < self._plan.began - PLANNING:
-            return views.JobState.of(job, "waiting", changed=changed)  # of a run that was started since
+            return views.JobState.of(job, "waiting", changed=changed)  # the log is of an earlier run
         return views.JobState.of(job, word, log, changed, step)
 
     def _curve(self, path: Path) -> Curve:
-        """Return a curve as it is now; it is read on from where it was read before."""
+        """Return a curve as it is now; only its new part is read."""
         curve = self._curves.setdefault(path, Curve(path))
         curve.update()
         return curve
 
     def _curves_of(self, states: Collection[Job]) -> dict[Job, Curve]:
-        """Return the curves of these jobs that have one."""
+        """Return the curves of these jobs, for jobs that have one."""
         curves: dict[Job, Curve] = {}
         for job in states:
             if job.kind != "stage" or job not in self._files:
@@ -168,7 +170,7 @@ class Watcher:
         return job in self._files and self._files[job].done
 
     def _warnings(self, job: Job) -> tuple[str, ...]:
-        """Return what the health checks of a job that is done warn of."""
+        """Return the warnings of a finished job's health checks."""
         changed = self._files[job].changed
         if job in self._warned and self._warned[job][0] == changed:
             return self._warned[job][1]
@@ -178,9 +180,9 @@ class Watcher:
         return self._warned[job][1]
 
     def _seconds_left(self) -> float | None:
-        """Return how long the planned jobs will yet take, at the pace of those so far; None if none is known.
+        """Return how long the remaining planned jobs will take, at the pace so far; None if it is unknown.
 
-        The pace is planned seconds a second, of the jobs that are done and of the steps of those that run.
+        The pace is planned seconds per second, of finished jobs and of the steps of running ones.
         """
         planned = sum(self._plan.seconds.values())
         made = 0.0
@@ -196,7 +198,7 @@ class Watcher:
 
 
 def _to_come(counts: Mapping[str, int]) -> int:
-    """Return how many jobs of a run are not done, if any of them runs; else 0."""
+    """Return how many jobs of a run are not done, or 0 if none of them runs."""
     return counts["running"] + counts["waiting"] if counts["running"] else 0
 
 

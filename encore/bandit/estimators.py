@@ -70,7 +70,7 @@ def _pairs(bandit: Bandit) -> Draws:
 
 
 def estimate(bandit: Bandit, policy: Tensor, old: Tensor, args: BanditArgs) -> Estimate:
-    """Return the estimator's mean and variance at a policy (P, V), from what the policy `old` draws."""
+    """Return the estimator's mean and variance at a policy (P, V). The policy `old` makes the draws."""
     strings, drawn = bandit.strings, draws(bandit, old, args)
     advantage = _advantage(bandit, old, drawn, args)
     leaf = strings.log_probs(policy)[drawn.rows].requires_grad_()  # (N, G, T)
@@ -93,7 +93,7 @@ def _summed_loss(
     if args.objective == "fine_tuning":
         return -(flat * mask).sum()
     if args.objective == "dpo":
-        implicit = args.beta * ((flat - ref) * mask).sum(dim=1)  # (2 N,): better, worse, better …
+        implicit = args.beta * ((flat - ref) * mask).sum(dim=1)  # (2 N,) in the order better, worse, better …
         places = torch.arange(2 * groups).view(-1, 2)
         pairs = {"better": places[:, 0], "worse": places[:, 1], "weight": torch.ones(groups).double()}
         return k_wise(implicit, pairs)
@@ -112,11 +112,11 @@ def _summed_loss(
         total = total + args.beta * kl_penalty(flat, ref, args.kl, mask)
     elif args.kl == "guide":
         total = total + args.beta * ((ref - flat) * mask).sum(dim=1).mean()
-    return total * groups  # from a mean over all groups to the sum of the groups' losses
+    return total * groups  # turns the mean over all groups into the sum of the groups' losses
 
 
 def _options(args: BanditArgs) -> GrpoArgs:
-    """Return the options of the suite's loss: a sum over the tokens of a string, a mean over strings."""
+    """Return the options of the suite's loss: sum the tokens of a string, then take the mean over strings."""
     by_k3 = args.kl in ("k3", "k3_weighted")
     return GrpoArgs(
         loss_type="luspo",

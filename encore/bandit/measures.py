@@ -45,7 +45,7 @@ def of_gradient(bandit: Bandit, policy: Tensor, made: Estimate) -> Measures:
 
 
 def _log_right(bandit: Bandit, drawn_by: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return the mean log-probability of the strings that are right, as a function of the policy."""
+    """Return a function from a policy to the mean log-probability of the strings that are right."""
     chances = bandit.strings.probabilities(drawn_by) * bandit.rewards
     return lambda logits: chances @ bandit.strings.log_probs(logits).sum(dim=1) / chances.sum()
 
@@ -119,7 +119,7 @@ def drift(bandit: Bandit, policy: Tensor, old: Tensor) -> float:
 
 
 def angle(a: Tensor, b: Tensor) -> float:
-    """Return the angle between two vectors in degrees, exact for small angles too.
+    """Return the angle between two vectors in degrees, which is exact for small angles too.
 
     The result is NaN if a vector is zero.
     """

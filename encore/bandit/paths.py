@@ -1,8 +1,8 @@
-"""Two paths of policies, with measures: along the exact gradient, and along the mean of an estimator.
+"""Two paths of policies, with measures: one along the exact gradient, one along the mean of an estimator.
 
-The estimator is measured at the policies of the exact path. Arms of the same seed with the same rewards, beta
-and rate share that path. The other path is the arm's own: it follows the estimator. A rollout is drawn by the
-policy as it was before the updates on the rollout.
+The estimator is measured at the policies of the exact path. Arms that have the same seed, rewards, beta and
+rate share this path. The other path belongs to the arm alone, because it follows the arm's estimator. A
+rollout is drawn by the policy as it was before the updates on the rollout.
 """
 
 import math
@@ -23,7 +23,7 @@ LEAST = 1e-30  # smallest number of which a logarithm is taken
 
 @dataclass(frozen=True)
 class Followed:
-    """The measures of each step from 0 on, and the policy (P, V) at the end of the arm's own path."""
+    """The measures of each step from 0 on, and the policy (P, V) at the end of the estimator's own path."""
 
     history: Sequence[Mapping[str, float]]
     policy: Tensor

@@ -18,7 +18,7 @@ from encore.objectives import gae
 from encore.objectives.kl import exact_kl
 
 SPREAD = 1.0  # standard deviation of the reference's logits
-AWAY = 0.5  # standard deviation of the difference between the logits of the first policy and the reference's
+AWAY = 0.5  # standard deviation of the difference between the logits of the first policy and of the reference
 RIGHT = 0.2  # share of the strings that are right
 
 
@@ -30,7 +30,7 @@ class Bandit:
     rewards: Tensor  # (S,) between 0 and 1
     reference: Tensor  # (P, V) logits
     start: Tensor  # (P, V) logits of the policy before training
-    errors: Tensor  # (P,) what the critic adds to the true value of each prefix
+    errors: Tensor  # (P,) the critic's error at each prefix
     beta: float
 
     def divergence(self, logits: Tensor) -> Tensor:
@@ -103,7 +103,7 @@ def gradient(function: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
 
 
 def held_prefixes(bandit: Bandit, logits: Tensor, forward: bool = False) -> Tensor:
-    """Return the gradient of the KL of each token, (P V,), where the prefixes are drawn but held fixed.
+    """Return the gradient of the KL of each token, (P V,), with the distribution of prefixes held fixed.
 
     The gradient leaves out that the policy also changes which prefixes occur. The KL is KL(pi || pi_ref) of
     the token or, with `forward`, KL(pi_ref || pi).

@@ -27,7 +27,7 @@ class Strings:
     tokens: Tensor  # (S, T) of int64
     prefixes: Tensor  # (S, T) of int64: the row of the table that the token is drawn from
     mask: Tensor  # (S, T) 1 at real tokens
-    shape: tuple[int, int]  # (P, V) of a policy
+    shape: tuple[int, int]  # (P, V), the shape of a policy's logits
 
     def log_probs(self, logits: Tensor) -> Tensor:
         """Return log pi of each token: (P, V) -> (S, T), 0 at padding."""

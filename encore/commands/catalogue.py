@@ -1,4 +1,4 @@
-"""Recipes at a glance: cost, results in results/, and verdicts."""
+"""The list of recipes at a glance: their cost, their results in results/, and their verdicts."""
 
 from pathlib import Path
 
@@ -25,18 +25,18 @@ def table(scale: str) -> str:
 
 
 def _state(graph: Graph, name: str, scale: str) -> str:
-    """Return how many of the jobs of the whole report are done here."""
+    """Return how many jobs of the whole report are done in this folder of results."""
     nodes = graph.grid(name, scale, *graph.recipes[name].selection(scale, "report", None))
     done = sum(Path(node.sentinel).exists() for node in nodes)
     return f"{done} of {len(nodes)} jobs" if done else "-"
 
 
 def _verdicts(name: str, scale: str) -> str:
-    """Return the verdicts of the report here, else of the published record."""
+    """Return the verdicts of the report made here or, without a report, of the published record."""
     for where, note in (
         (Path("results", name, scale, "report"), ""),
         (RECORDS / f"{name}-{scale}", " (record)"),
     ):
         if (where / "claims.csv").exists():
-            return f"{whose.counts(claims.read(where / 'claims.csv'))}{note}"
+            return f"{whose.counts(claims.read_verdicts(where / 'claims.csv'))}{note}"
     return "-"

@@ -13,14 +13,14 @@ from encore.worlds import prompt
 def converse(
     model: str, questions: Iterable[str], template: str | None, tokens: int, temperature: float
 ) -> None:
-    """Print an answer to each question. Each question stands alone, without the earlier ones.
+    """Print an answer to each question. The model sees each question alone, without the earlier ones.
 
-    `template` is a text with {question}; if None, the chat template of the model's tokenizer, else the
-    question.
+    `template` is a text with {question}. If it is None, the chat template of the model's tokenizer is used
+    or, if there is no chat template, the question alone.
     """
     source = named(model)
     quiet_environment(names_hub=isinstance(source, HubModel))
-    # imported here, because only now the environment is set that torch reads
+    # imported here, because torch reads the environment, which is set only now
     from transformers import TextStreamer
 
     from encore.models import language_model  # imported here for the same reason

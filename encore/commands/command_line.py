@@ -1,11 +1,13 @@
-"""The commands of `encore`, by typer, which writes the help and completes (`encore --install-completion`).
+"""The commands of `encore`. The library typer writes their help and completes them on the command line.
 
-The code of a command is in a separate module, imported when the command is called: help must not load torch.
+Each command is in a separate module, which is imported when the command is called, because help must not load
+torch.
 """
 
 import os
 import sys
 import webbrowser
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +45,8 @@ def new(
     ] = None,
 ) -> None:
     """Write a recipe that runs: a base model, two arms, one claim, with comments."""
-    from encore.commands import new as made  # late, as all below: help must not wait for it
+    # imported late, as in all commands below: help must not wait for it
+    from encore.commands import new as made
 
     file = made.write(name, made.Wanted(world, data, question, answer, reward, model))
     typer.echo(f"wrote {file}; see what would run, and run it:\n  encore run {file} -n\n  encore run {file}")
@@ -63,7 +66,7 @@ def run(
     ] = False,
 ) -> None:
     """Run a recipe, or go on with it, by snakemake; what is there and holds is kept."""
-    from encore.recipe.load import own_file  # late
+    from encore.recipe.load import own_file  # imported late
 
     user_file = own_file({"recipe": recipe})
     name = user_file.stem if user_file else recipe
@@ -80,7 +83,7 @@ def run(
 @app.command()
 def register(recipe: Recipe, scale: Scale = "cpu") -> None:
     """Write down what decides the claims, to be committed before the first judged run."""
-    from encore.commands.register import register as written  # late
+    from encore.commands.register import register as written  # imported late
 
     for line in written(recipe, scale):
         typer.echo(line)
@@ -89,7 +92,7 @@ def register(recipe: Recipe, scale: Scale = "cpu") -> None:
 @app.command("list")
 def _list(scale: Scale = "cpu") -> None:
     """List the recipes: their cost, what has been run of them here, and their verdicts."""
-    from encore.commands.catalogue import table  # late
+    from encore.commands.catalogue import table  # imported late
 
     typer.echo(table(scale))
 
@@ -107,8 +110,8 @@ def evaluate(
     ),
     gpus: Annotated[int, typer.Option(help="How many; 0: on the CPU.")] = 0,
 ) -> None:
-    """Measure a model on tasks; every completion is kept."""
-    from encore.commands.measure import Asked, measure  # late
+    """Measure a model on tasks, and keep every completion."""
+    from encore.commands.measure import Asked, measure  # imported late
 
     raise typer.Exit(measure(model, tasks, Asked(items, question, answer, tokens), out, gpus))
 
@@ -122,7 +125,7 @@ def chat(
     temperature: Annotated[float, typer.Option(help="0: always the likeliest token.")] = 0.0,
 ) -> None:
     """Ask a model, one question a line, until the input ends (Ctrl-D)."""
-    from encore.commands.chat import converse  # late: it loads torch
+    from encore.commands.chat import converse  # imported late, because it loads torch
 
     converse(model, [prompt] if prompt is not None else sys.stdin, template, tokens, temperature)
 
@@ -155,7 +158,7 @@ def watch(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8700,
 ) -> None:
     """Serve a page on this machine that shows runs while they go on: jobs, curves, rollouts, warnings."""
-    from encore.commands.watch import serve  # late
+    from encore.commands.watch import serve  # imported late
 
     serve(results, recipes or [], port)
 
@@ -166,7 +169,7 @@ def judge(
     out: Annotated[Path | None, typer.Option(help="The folder of the page. [default: beside it]")] = None,
 ) -> None:
     """Judge runs that were made elsewhere, by their logs: verdicts, a page, CSV."""
-    from analysis.study.judge import command  # late
+    from analysis.study.judge import command  # imported late
 
     for line in command(study, out):
         typer.echo(line)
@@ -186,16 +189,50 @@ def power(
     out: Annotated[Path | None, typer.Option(help="The folder of power.csv. [default: beside it]")] = None,
 ) -> None:
     """Plan a study: how many seeds decide its claims, from the spread of a pilot."""
-    from analysis.study.power import command  # late
+    from analysis.study.power import command  # imported late
 
     for line in command(study, spread, out):
         typer.echo(line)
 
 
+class Form(StrEnum):
+    """A form of results that other tools read."""
+
+    EVERY_EVAL_EVER = "every-eval-ever"
+    RO_CRATE = "ro-crate"
+
+
+@app.command()
+def export(
+    source: Annotated[Path, typer.Argument(help="Results of an evaluation, or the folder of a record.")],
+    to: Annotated[
+        Form,
+        typer.Option(help="every-eval-ever: of an evaluation; ro-crate: of a record, with its workflow."),
+    ],
+    model: Annotated[
+        str | None, typer.Option(help="org/name, under which every-eval-ever knows the model.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="A folder.")] = Path("results/export"),
+) -> None:
+    """Write results in a form that other tools read: Every Eval Ever, or a Workflow Run RO-Crate."""
+    if (to is Form.EVERY_EVAL_EVER) != (model is not None):
+        raise UserError(f"--model: it goes with --to {Form.EVERY_EVAL_EVER}, and is needed there")
+    if model is not None:
+        from encore.commands import every_eval_ever  # late
+
+        written = every_eval_ever.export(source, model, out)
+    else:
+        from encore.commands import ro_crate  # late
+
+        written = [ro_crate.export(source, out)]
+    for file in written:
+        typer.echo(file)
+
+
 @app.command()
 def doctor() -> None:
     """Report what this machine can do: packages, GPUs, vLLM, Slurm, memory, disk."""
-    from encore.commands.doctor import findings  # late
+    from encore.commands.doctor import findings  # imported late
 
     for finding in findings():
         typer.echo(str(finding))
@@ -211,10 +248,11 @@ def push(
     public: Annotated[bool, typer.Option("--public", help="Default: private.")] = False,
 ) -> None:
     """Lay a model out for the Hub: weights, card, results in lm-eval's form. Only --really uploads it."""
-    from encore.runtime.environment import quiet_environment  # late
+    from encore.runtime.environment import quiet_environment  # imported late
 
     quiet_environment(names_hub=True)
-    from encore.commands.push import (  # now: the Hub's client reads the environment as it is imported
+    # imported now, because the Hub's client reads the environment when it is imported
+    from encore.commands.push import (
         lay_out,
         upload,
     )

@@ -20,11 +20,11 @@ EXTRAS = {
     "bitsandbytes": "qlora",
     "snakemake_executor_plugin_slurm": "slurm",
 }
-SMALL = 20e9  # bytes; a run at scale cpu and its checkpoints never take more
+SMALL = 20e9  # bytes of disk; a run at scale cpu and its checkpoints never take more
 
 
 class Finding(NamedTuple):
-    good: bool | None  # None: neither good nor bad
+    good: bool | None  # None means neither good nor bad
     what: str
 
     def __str__(self) -> str:
@@ -36,9 +36,10 @@ def findings() -> Iterator[Finding]:
     yield Finding(True, f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.platform()}")
     yield from _packages()
     for package, extra in EXTRAS.items():
-        have = _version(package.replace("_", "-"))
+        version = _version(package.replace("_", "-"))
         yield Finding(
-            None, f"{package} {have}" if have else f"{package}: not installed; pip install -e '.[{extra}]'"
+            None,
+            f"{package} {version}" if version else f"{package}: not installed; pip install -e '.[{extra}]'",
         )
     yield from _gpus()
     sbatch = shutil.which("sbatch")
@@ -49,10 +50,12 @@ def findings() -> Iterator[Finding]:
     )
     free = shutil.disk_usage(Path()).free
     yield Finding(free > SMALL, f"disk: {free / 1e9:.0f} GB free in {Path().resolve()}")
-    here = Path("Snakefile").exists() and Path("encore/recipe").is_dir()
+    checkout = Path("Snakefile").exists() and Path("encore/recipe").is_dir()
     yield Finding(
-        here,
-        "this is the folder of Encore's Snakefile" if here else "no Snakefile here: cd to Encore's folder",
+        checkout,
+        "this is the folder of Encore's Snakefile"
+        if checkout
+        else "no Snakefile here; cd to Encore's folder",
     )
 
 
@@ -61,9 +64,9 @@ def _packages() -> Iterator[Finding]:
     pinned = [Requirement(text) for text in requires("encore-rl") or [] if "extra ==" not in text]
     odd = []
     for requirement in pinned:
-        have = _version(requirement.name)
-        if have is None or not requirement.specifier.contains(have, prereleases=True):
-            odd.append(f"{requirement.name} {have or 'is missing'} ({requirement.specifier})")
+        version = _version(requirement.name)
+        if version is None or not requirement.specifier.contains(version, prereleases=True):
+            odd.append(f"{requirement.name} {version or 'is missing'} ({requirement.specifier})")
     if odd:
         yield Finding(False, f"not as pinned: {', '.join(odd)}; pip install -e .")
     else:

@@ -1,4 +1,4 @@
-"""The command `encore eval`: a model on tasks that the command line names, by evals.evaluate."""
+"""The command `encore eval`, which measures a model on tasks that the command line names."""
 
 import json
 import os
@@ -113,7 +113,7 @@ def _of_file(file: Path, asked: Asked) -> dict[str, Any]:
 
 
 def _of_recipe(name: str, task: str) -> dict[str, Any]:
-    """Return a task of a recipe's first arm at its first scale, without scores by other models."""
+    """Return a task of a recipe's first arm at its first scale, without scores that need other models."""
     recipes, _ = load_sound()
     if name not in recipes:
         raise UserError(f'{name}/{task}: no recipe "{name}"{nearest(name, [*recipes])}')

@@ -12,9 +12,10 @@ AT_COMMIT = re.compile(r"([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)@([0-9a-f]{40})")
 
 
 def named(model: str) -> Path | Elsewhere:
-    """Return the metrics.json of a stage, or the folder, the GGUF file, the preset or the model of the Hub.
+    """Return the source of a model that is named on the command line.
 
-    A stage's folder stands for its metrics.json. Raises UserError for a name that is neither there nor on the
+    The source is the metrics.json of a stage (which may also be named by its folder), a folder, a GGUF file,
+    a preset, or a model of the Hub. Raises UserError for a name that is neither on this machine nor on the
     Hub.
     """
     path = Path(model)
@@ -32,7 +33,7 @@ def named(model: str) -> Path | Elsewhere:
         return FolderModel(path=str(path))
     if match := AT_COMMIT.fullmatch(model):
         return HubModel(hub=match[1], revision=match[2])
-    models = {name: preset for name, preset in presets.read().items() if _is_model(preset)}
+    models = {name: preset for name, preset in presets.read_presets().items() if _is_model(preset)}
     if model in models:
         return elsewhere(models[model])
     hub = re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+(@.*)?", model)
@@ -43,7 +44,7 @@ def named(model: str) -> Path | Elsewhere:
 
 
 def _is_model(preset: presets.Content) -> bool:
-    """Return whether a preset of recipes/presets is a model; a data set has a split, or columns."""
+    """Return whether a preset of recipes/presets is a model; one with a split or columns is a data set."""
     return any(kind.key in preset for kind in KINDS) and {*preset} <= {
         key for kind in KINDS for key in kind.model_fields
     }

@@ -38,7 +38,7 @@ def write(name: str, wanted: Wanted) -> Path:
     if wanted.world not in WORLDS:
         raise UserError(f"--world {wanted.world}: expected {' or '.join(WORLDS)}")
     if wanted.reward:
-        own_code.check(wanted.reward)
+        own_code.check_name(wanted.reward)
     model = named(wanted.model) if wanted.model else None
     if isinstance(model, Path):
         raise UserError(

@@ -20,7 +20,7 @@ from encore.errors import UserError, first_line, whole
 from encore.runtime import files, sentinel
 
 FOLDER = Path("results/push")
-Found = dict[str, dict[str, Any]]  # task -> its part of an evaluation
+Found = dict[str, dict[str, Any]]  # task -> the task's part of an evaluation
 REFUSED: dict[int | None, str] = {  # the Hub's status -> what to do about it
     401: "it does not know you (401): `hf auth login`, or set HF_TOKEN",
     403: "the token may not write there (403): a token with the right to write, or another org/name",
@@ -36,7 +36,7 @@ def lay_out(metrics_json: Path, name: str) -> Path:
     if metrics_json.is_dir():
         metrics_json = metrics_json / "metrics.json"
     try:
-        made = sentinel.read(metrics_json)
+        made = sentinel.read_sentinel(metrics_json)
     except (OSError, ValueError):
         raise UserError(f"{metrics_json}: expected the metrics.json of a stage that is done") from None
     weights = Path(made["model"])
@@ -84,7 +84,7 @@ def upload(folder: Path, name: str, public: bool) -> str:
 
 
 def _why(error: BaseException) -> str:
-    """Return what went wrong and what to do: the error of an upload says only which file it concerned."""
+    """Return what went wrong and what to do. The error of an upload says only which file it concerned."""
     cause = error.__cause__ or error
     status = getattr(getattr(cause, "response", None), "status_code", None)
     return REFUSED.get(status) or f"{type(cause).__name__}: {whole(cause)}"
@@ -174,7 +174,7 @@ use.
 
 
 def _evaluations(metrics_json: Path, digest: str) -> Found:
-    """Return task -> its measurements of the model with this digest, by the evaluations of its run."""
+    """Return task -> the measurements of the model with this digest, from its run's evaluations."""
     measured: Found = {}
     for file in sorted((metrics_json.parent.parent / "evals").glob("*.json")):
         evaluation = json.loads(file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The command `encore register`: what decides a recipe's claims, written down before a judged seed is run."""
+"""The command `encore register`: it writes down what decides a recipe's claims before a judged run."""
 
 import shlex
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def register(name: str, scale: str, root: Path = Path(".")) -> list[str]:
     name = recipe.name
     claims = recipe.claims(scale)
     if not claims:
-        raise UserError(f"{recipe.files.file(scale)}: claims: none of scale {scale} that could be registered")
+        raise UserError(f"{recipe.files.file(scale)}: claims: scale {scale} has no claim to register")
     needed = {need.gate: recipe.document.gates[need.gate] for claim in claims for need in claim.needs}
     seeds = _seeds(root / "results" / name / scale)
     run = Run(graph, name, scale, tuple(recipe.arms(scale)), seeds, root, file=user_file)
@@ -96,7 +96,7 @@ def _measured(run: Run, gates: dict[str, Gate]) -> dict[str, RegisteredGate]:
 
 
 def _is_as_now(run: Run, gate: Gate, seed: int) -> bool:
-    """Return whether the quantity of a gate was run with a seed, from the recipe as it is now."""
+    """Return whether a gate's quantity was measured with this seed by the recipe as it is written now."""
     places = [place for side in gate.sides for place in run.document.places(side.place)]
     return all(_made_from_now(run, place, seed) for place in places)
 
@@ -122,12 +122,13 @@ def _rounded(value: float) -> float:
 
 
 def _too_few(run: Run, gates: dict[str, Gate], missing: dict[str, int]) -> str:
-    """Return a line that says which gates too few dial seeds have measured, and what to run for them."""
+    """Return a line that names the gates measured on too few dial seeds, and says what to run for them."""
     sides = [side for name in missing for side in gates[name].sides]
     arms = {place.partition("/")[0] for side in sides for place in run.document.places(side.place)}
     words = ["encore", "run", str(run.file or run.name), "--scale", run.scale]
     words += ["--arms", ",".join(arm for arm in run.arms if arm in arms)]
-    fresh = (seed for seed in count(DIAL_SEEDS) if seed not in run.recipe.dial_seeds)  # others are not judged
+    # dial seeds of the recipe itself are left out
+    fresh = (seed for seed in count(DIAL_SEEDS) if seed not in run.recipe.dial_seeds)
     words += ["--seeds", ",".join(map(str, islice(fresh, FEWEST)))]
     counts = ", ".join(f"{name} ({seeds})" for name, seeds in missing.items())
     return (

@@ -10,7 +10,8 @@ from encore.forecast import model_size
 from encore.recipe.machine import Elsewhere, FolderModel, GgufModel, HubModel
 
 TEMPLATES = ("chat_template.jinja", "tokenizer_config.json")  # files that may contain a chat template
-CHATS = re.compile(r"instruct|chat|(?<![a-z])it(?![a-z])", re.IGNORECASE)  # in the name of a model that chats
+# part of the name of a model that chats
+CHATS = re.compile(r"instruct|chat|(?<![a-z])it(?![a-z])", re.IGNORECASE)
 REAL = 20e6  # parameters of the smallest model that is not a toy
 # parameters up to which -> a rate to begin with, of GRPO on all weights; 1e-6 is DAPO's of 32B (arXiv
 # 2503.14476 §4.1) and Dr. GRPO's of 1.5B and 7B; smaller models take larger rates
@@ -23,7 +24,7 @@ class Start:
 
     model: Mapping[str, str]  # the recipe's key `model`
     chats: bool  # whether its tokenizer has a chat template
-    parameters: int | None  # None if it is not known here
+    parameters: int | None  # None if it is not known on this machine
 
     @property
     def is_toy(self) -> bool:
@@ -32,7 +33,7 @@ class Start:
 
     @property
     def rate(self) -> str:
-        """The learning rate of GRPO, as YAML has it."""
+        """The learning rate of GRPO, as text for the YAML file."""
         size = REAL if self.parameters is None else self.parameters
         rate = next(rate for most, rate in RATES.items() if size < most)
         return f"{rate:.1e}".replace("e-0", "e-")
@@ -42,7 +43,7 @@ def of_model(model: Elsewhere) -> Start:
     """Return the facts about a model that a recipe starting from it needs."""
     try:
         parameters = model_size.of_model(model).parameters
-    except UserError:  # the configuration of a model of the Hub is not here
+    except UserError:  # the configuration of a model of the Hub is not in the cache
         if not isinstance(model, HubModel):
             raise
         parameters = None
@@ -50,7 +51,7 @@ def of_model(model: Elsewhere) -> Start:
 
 
 def _chats(model: Elsewhere) -> bool:
-    """Return whether a model has a chat template: by its files, or by its name if they are not here."""
+    """Return whether a model has a chat template, by its files or, without files here, by its name."""
     if isinstance(model, GgufModel):
         from gguf import GGUFReader  # imported here, because it takes half a second
 

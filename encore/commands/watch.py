@@ -1,4 +1,4 @@
-"""`encore watch`: one page of this machine, on runs while they go on."""
+"""The command `encore watch`, which serves a page of this machine about runs while they go on."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +10,9 @@ from analysis.watch.watcher import Watcher
 
 
 def serve(results: Path, recipes: Sequence[str], port: int) -> None:
-    """Serve the page until Ctrl-C. Raises UserError where there is nothing to watch, or no such port."""
+    """Serve the page until Ctrl-C. Raises UserError without anything to watch or a usable port."""
     watcher = Watcher(results, recipes)
-    watcher.check()
+    watcher.check_results()
     with listen(watcher, port) as server:
         try:
             typer.echo(f"watching {results}: http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")

@@ -13,19 +13,20 @@ from encore.data.token_ids import prompt_ids
 from encore.errors import UserError
 
 Message = dict[str, str]  # role, content
-Exchange = tuple[str, str]  # what a policy reads since its last reply, and the reply without its end
+# the text that a policy reads after its last reply, and the next reply without its end
+Exchange = tuple[str, str]
 
 THINK = "<think>"
-TODAY = datetime(2024, 7, 26)  # Llama 3.1's default; with the true date prompts would change overnight
-PROBE = "Two 2."  # a content that no template changes or contains itself
+TODAY = datetime(2024, 7, 26)  # Llama 3.1's default date; with the true date prompts would change overnight
+PROBE = "Two 2."  # a content that no template changes, and that no template contains
 
 
 class Chat:
-    """The chat template of `tokenizer`; `system` is the system prompt of conversations without one.
+    """The chat template of `tokenizer`; `system` is used for conversations without a system prompt.
 
     `end` is the token that ends a reply, as text. `begun` is the beginning that the template itself gives to
-    a reply, as the templates of some reasoning models do with `<think>`. Raises UserError if there is no chat
-    template, if it refuses a system prompt, or if it and the tokenizer begin a text differently.
+    a reply; the templates of some reasoning models begin it with `<think>`. Raises UserError if there is no
+    chat template, if it refuses a system prompt, or if template and tokenizer begin a text differently.
     """
 
     def __init__(self, tokenizer: Any, system: str | None = None):

@@ -26,9 +26,9 @@ def names(key: str) -> list[str]:
 
 
 def text(row: Mapping[str, Any], key: str) -> str:
-    """Return the text that `key` reads of a row; "" if it is missing.
+    """Return the text that `key` reads from a row; "" if it is missing.
 
-    A column of just this name comes first.
+    If a column has exactly this name, the column is read, and the key is not split into parts.
     """
     if key not in row and IN_TEXT.search(key):
         return IN_TEXT.sub(lambda match: _plain(_part(row, match[1])), key)
@@ -36,7 +36,7 @@ def text(row: Mapping[str, Any], key: str) -> str:
 
 
 def _part(row: Mapping[str, Any], column: str) -> Any:
-    """Return a column, or an item of a list in it; None if the list is too short."""
+    """Return a column, or an item of the list in a column; None if the list is too short."""
     if not (place := PLACE.search(column)):
         return row[column]
     items = row[column[: place.start()]]
@@ -50,7 +50,7 @@ def _plain(value: Any) -> str:
 
 
 def turns(conversation: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Return the turns of a conversation, each with a `role` and its `content`, "" without one."""
+    """Return the turns of a conversation, each with a `role` and its `content` ("" if it has none)."""
     return [
         {
             "role": ROLES.get(role := str(turn.get("role", turn.get("from"))), role),

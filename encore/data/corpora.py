@@ -23,7 +23,7 @@ def worlds_of(task: WorldTask, corpus: Corpus) -> list[worlds.World]:
 def documents(
     task: WorldTask, template: str, corpus: Corpus, seed: int, count: int | None = None
 ) -> list[tuple[str, str]]:
-    """Return (prompt, completion) of each document, those of `task` first; `count` is their number in all.
+    """Return (prompt, completion) of each of `count` documents; the documents of `task` come first.
 
     Every question is a train question. Shares are rounded to numbers of documents.
     """

@@ -10,8 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-SIZE = 13  # words in a row
-COMMON = 10  # different prompts; a run of words in more prompts is a phrase
+SIZE = 13  # words in a run
+COMMON = 10  # number of different prompts; a run of words that occurs in more prompts is a phrase
 WORD = re.compile(r"\w+")
 
 

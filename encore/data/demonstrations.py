@@ -18,7 +18,7 @@ from encore.worlds.text import prompt
 
 
 class Demonstration(TypedDict):
-    """A row. A row that a stage has made also has its problem."""
+    """A row of demonstrations; a row that a stage has made also has its problem."""
 
     prompt: str
     completion: Any  # a text; None for a conversation of several turns, which `usable` leaves out
@@ -52,7 +52,7 @@ def sources(
     """Return the rows of each source of a stage by its name.
 
     The first source is `data`, the rows of another stage (its metrics.json), or else `task`, the stage's own;
-    it gives its first `stage.problems` rows. The other sources are those of `stage.also`. The size of a
+    it gives its first `stage.problems` rows. `stage.also` has the other sources. The size of a
     source with a `share` is chosen so that it has this share of all rows. `tokenizer` is the policy's, for
     `chat`. Raises UserError if a source has fewer rows than asked for.
     """
@@ -87,12 +87,12 @@ def of_task(
 ) -> list[Demonstration]:
     """Return demonstrations, prompt and completion, of a world or a data set.
 
-    A world writes documents by `template` and `corpus`. Of a data set the columns are those that the task
-    names, with `template` around the prompt. Either column may hold conversations. If one has a single
+    A world writes documents by `template` and `corpus`. In a data set, the task names the columns, and
+    `template` is put around the prompt. Either column may hold conversations. If a conversation has a single
     request and reply, the prompt is the request and the completion the reply; otherwise the completion is
     None. By `chat`, every reply of a conversation is learnt, as `tokenizer`'s chat template writes it. `size`
-    is the number of rows, if not the source's. Raises UserError for a column that is missing or a data set
-    with fewer rows than asked for.
+    is the number of rows if it differs from the source's. Raises UserError for a column that is missing or a
+    data set with fewer rows than asked for.
     """
     task = source.task
     assert task is not None
@@ -125,10 +125,10 @@ def exchanges(row: Demonstration) -> list[Exchange]:
 
 
 def usable(rows: Sequence[Demonstration]) -> tuple[list[Demonstration], dict[str, int]]:
-    """Return the rows to learn from, and counts of the others by the reason.
+    """Return the rows to learn from, and how many of the other rows were left out for each reason.
 
-    Reasons are `empty` and `multi-turn`. By chat, `multi-turn` does not occur, but `malformed` (turns out of
-    order) and `unreasoned` (without the thinking that the chat template itself begins).
+    Reasons are `empty` and `multi-turn`. By chat, `multi-turn` does not occur, but `malformed` does (turns
+    out of order), and so does `unreasoned` (without the thinking that the chat template itself begins).
     """
     faults = [row.get("fault") or _fault(row["completion"]) for row in rows]
     good = [row for row, fault in zip(rows, faults, strict=True) if not fault]
@@ -167,9 +167,9 @@ def _by_chat(
 
 
 def conversation(asked: Any, completion: Any) -> list[Message]:
-    """Return the turns of a dataset's row up to the last reply.
+    """Return the turns of a conversation in a row of a data set, up to the last reply.
 
-    They come from both columns, each a text or a list of turns, or from `completion` alone if it has the
+    The turns come from both columns, each a text or a list of turns, or from `completion` alone if it has the
     whole conversation.
     """
     turns = _turns(completion, "assistant")
@@ -187,7 +187,7 @@ def _turns(content: Any, role: str) -> list[Message]:
 
 
 def _misplaced(turns: Sequence[Message]) -> str:
-    """Return what is wrong with a conversation: requests and replies must alternate, no reply be empty."""
+    """Return what is wrong with a conversation: roles must alternate, and no reply may be empty."""
     roles = [turn["role"] for turn in turns]
     spoken = roles[1:] if roles[:1] == ["system"] else roles
     if not spoken or spoken != ["user", "assistant"] * (len(spoken) // 2):

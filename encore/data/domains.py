@@ -1,4 +1,4 @@
-"""Prompts of several tasks in one order of training, in which each rollout has every domain's share."""
+"""The order of training prompts from several tasks, in which each rollout has its share of every domain."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,8 @@ from datasets import concatenate_datasets
 
 def needed(args: Any) -> int:
     """Return the number of prompts that a GRPOConfig's `max_steps` take."""
-    updates = args.steps_per_generation * args.num_iterations  # x gradient_accumulation_steps
+    # number of optimizer steps times gradient_accumulation_steps
+    updates = args.steps_per_generation * args.num_iterations
     rollouts = -(-args.max_steps * args.gradient_accumulation_steps // updates)
     return rollouts * (args.generation_batch_size // args.num_generations)
 
@@ -30,10 +31,10 @@ def mixed(problems: Mapping[str, Any], shares: Mapping[str, float], prompts: int
 
 
 def turns(shares: Mapping[str, float], n: int) -> Iterator[str]:
-    """Yield the domain of each of n prompts: the domain that lags most behind its share.
+    """Yield the domain of each of n prompts: always the domain that is farthest below its share.
 
-    If P prompts times each share are whole numbers, every P prompts in a row, from the start or any multiple
-    of P, have exactly these numbers of each domain.
+    Suppose that P prompts times each share are whole numbers. Then any P prompts in a row that begin at a
+    multiple of P have exactly these numbers of each domain.
     """
     exact = {name: Fraction(str(share)) for name, share in shares.items()}
     scale = lcm(*(share.denominator for share in exact.values()))
@@ -48,7 +49,7 @@ def turns(shares: Mapping[str, float], n: int) -> Iterator[str]:
 
 
 def _laps(size: int, name: str) -> Iterator[int]:
-    """Yield the numbers below `size`, each once in a lap, without end."""
+    """Yield the numbers below `size` in laps without end; each lap has every number once."""
     lap = 0
     while True:
         order = list(range(size))

@@ -4,7 +4,7 @@ r"""The form in which a question is put to a policy: a template of the recipe, o
     chat: true
     chat: {system: "Be brief.", user: "{question}\nReason step by step.", prefill: "<think>\n"}
 
-The chat template is that of the policy's tokenizer. A prompt may begin the answer: by a template that ends in
+The chat template belongs to the policy's tokenizer. A prompt may begin the answer: by a template that ends in
 `<think>`, by the key `prefill`, by a chat template that does so itself, or by a problem that comes with a
 beginning. Rewards and verifiers then read the answer with its beginning.
 """
@@ -26,7 +26,7 @@ PREFILL = "prefill"  # column with the beginning of the answer at the end of the
 
 @dataclass(frozen=True)
 class Prompter:
-    """A form that makes a prompt of a question by its method `fill`."""
+    """A form of questions, whose method `fill` makes a prompt of a question."""
 
     fill: Callable[[str], str]
     prefill: str = ""  # the beginning of the answer, with which every prompt ends

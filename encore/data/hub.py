@@ -23,12 +23,12 @@ FORMATS = {".jsonl": "json", ".parquet": "parquet"}  # the suffix of a file -> i
 
 
 def problems(task: Questions, most: int | None = None) -> list[tuple[str, str, int]]:
-    """Return (question, answer, 0) of the first `most` rows, or all, of the data set that `task` names.
+    """Return (question, answer, 0) of the first `most` rows, or all, of the data set of `task`.
 
-    For verifier math the answer is the final answer in the column's text; for countdown an expression that
-    makes the row's target of its numbers. The answer is "" if the task names no column of answers, because
-    nothing verifies them, and if the row has none. Raises UserError as `load` does, and if no expression
-    makes a target.
+    For verifier math the answer is the final answer in the column's text. For countdown it is an expression
+    that makes the row's target from the row's numbers. The answer is "" if the row has none, or if the task
+    names no column of answers, in which case nothing verifies it. Raises UserError as `load` does, and if no
+    expression makes a target.
     """
     columns_of = ("question", "answer", "numbers", "target")
     named = [key for key in columns_of if getattr(task, key) is not None]
@@ -61,15 +61,17 @@ def require_rows(task: DataSet, available: int, asked: int | None) -> None:
 
 
 def load(task: DataSet, keys: Sequence[str]) -> Any:
-    """Return the data set that `task` names; `keys` of `task` name columns of it, as `columns` reads them.
+    """Return the data set that `task` names; `keys` are keys of `task` that name columns.
+
+    A key may name a column in any form that `columns` reads.
 
     `task.hub` may also be a local folder of the same layout. Raises UserError if the data set cannot be
-    loaded, is empty, or lacks a column or rows of a slice.
+    loaded, is empty, or lacks a column or the rows of a slice.
     """
     data = _of_hub(task) if task.file is None else _of_file(task, Path(task.file))
     wanted = {key: columns.names(getattr(task, key)) for key in keys}
     if any({*named} - {*data.column_names} for named in wanted.values()):
-        data = data.flatten()  # makes a field of a column a column
+        data = data.flatten()  # turns the fields of a column into columns
     for key, named in wanted.items():
         for column in named:
             if column not in data.column_names:
@@ -97,7 +99,7 @@ def _of_hub(task: DataSet) -> Any:
 
 
 def _local(task: DataSet, failing: str) -> Any:
-    """Return the builder of a folder's rows, prepared. Raises UserError, which begins with `failing`."""
+    """Return the prepared builder of a folder's rows. The message of a UserError begins with `failing`."""
     try:
         builder = load_dataset_builder(present(task.hub), task.subset)
         builder.download_and_prepare()
@@ -109,8 +111,8 @@ def _local(task: DataSet, failing: str) -> Any:
 def _at_revision(task: DataSet, failing: str) -> Any:
     """Return the builder of the rows at the task's revision, from the cache if the Hub does not answer.
 
-    Raises UserError, which begins with `failing`, if the revision is not in the cache and cannot be
-    downloaded.
+    Raises UserError, with a message that begins with `failing`, if the revision is neither in the cache nor
+    downloadable.
     """
     name, revision = present(task.hub), task.revision
     try:
@@ -131,7 +133,7 @@ def _at_revision(task: DataSet, failing: str) -> Any:
 
 
 def _first_cause(error: Exception, wanted: hub_errors.Wanted) -> Exception:
-    """Return the Hub's error behind an error of `datasets`, which drops it: by asking the Hub again."""
+    """Ask the Hub again, and return its error, which `datasets` has hidden behind an error of its own."""
     if hub_errors.is_of_hub(error):
         return error
     try:

@@ -11,7 +11,7 @@ from encore.recipe.base import present
 from encore.recipe.task import Comparisons
 from encore.worlds.text import prompt as fill
 
-HUMAN, ASSISTANT = "\n\nHuman:", "\n\nAssistant:"  # as Anthropic's HH writes a dialogue
+HUMAN, ASSISTANT = "\n\nHuman:", "\n\nAssistant:"  # marks of turns in Anthropic's data set HH
 
 
 def of_task(
@@ -70,7 +70,7 @@ def answered(task: Comparisons, most: int | None = None) -> list[tuple[str, str]
 
 
 def _compared(task: Comparisons, row: Mapping[str, Any], number: int) -> tuple[str, list, list[float]]:
-    """Return prompt, responses and scores of a row; `number` is for messages."""
+    """Return prompt, responses and scores of a row; messages name the row by `number`."""
     if task.responses is not None:
         listed, text, rank = row[task.responses], present(task.text), present(task.rank)
         for key, column in (("text", text), ("rank", rank)):

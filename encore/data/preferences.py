@@ -24,7 +24,7 @@ class Preference(TypedDict):
     ranking: list[int]  # numbers of responses, best first
     scores: list[float]  # the labeller's scores; more is better
     split: str  # one of SPLITS
-    truncated: list[bool]  # for each response: whether it was cut before its end
+    truncated: list[bool]  # whether each response was cut before its end
 
 
 class Pair(TypedDict):
@@ -33,7 +33,7 @@ class Pair(TypedDict):
     prompt: str
     chosen: str
     rejected: str
-    margin: float  # difference of their scores
+    margin: float  # difference between the scores of the two responses
     row: int  # number of the row
     chosen_truncated: bool
     rejected_truncated: bool
@@ -44,7 +44,7 @@ NEEDED = ("prompt", "question", "answer", "difficulty", "responses", "ranking", 
 COLUMNS = (*NEEDED, "truncated")
 SPLITS = ("train", "validation")
 SKIPPED = ("empty", "nan", "equal", "tie", "rows")
-MANY = 0.10  # share of rows without a pair; with more, the learnt prompts are not the intended ones
+MANY = 0.10  # share of rows without a pair; if it is larger, the learnt prompts are not the intended ones
 
 
 def save(rows: Sequence[Preference], folder: Path) -> None:
@@ -53,7 +53,7 @@ def save(rows: Sequence[Preference], folder: Path) -> None:
 
 
 def load(metrics_json: Path, split: str | None = None) -> list[Preference]:
-    """Return the rows that an upstream stage has saved, of one split or both, usable or not.
+    """Return the rows that an upstream stage has saved, usable or not, of one split or of both.
 
     Raises UserError if they are missing or changed, or if a row lacks a column or contradicts itself.
     """
@@ -80,7 +80,7 @@ def first(rows: Sequence[Any], problems: int | None) -> list[Any]:
 
 
 def split_of_prompt(prompt: str, validation: float) -> str:
-    """Return the split of a prompt, by its hash.
+    """Return the split of a prompt, which its hash decides.
 
     The share `validation` of all prompts is never trained on.
     """
@@ -139,8 +139,8 @@ def checks(rows: Sequence[Preference], counts: Mapping[str, int]) -> list[health
     share = counts["rows"] / total if total else 1.0
     bad = counts["empty"] + counts["nan"]
     return [
-        health.check("pairs", bool(rows), len(rows), 1, left_out, "error"),
-        health.check("skipped", share <= MANY and not bad, share, MANY, left_out, "warning"),
+        health.make_check("pairs", bool(rows), len(rows), 1, left_out, "error"),
+        health.make_check("skipped", share <= MANY and not bad, share, MANY, left_out, "warning"),
     ]
 
 
@@ -150,7 +150,7 @@ def metrics(counts: Mapping[str, int]) -> dict[str, float]:
 
 
 def better_worse(row: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Return (better, worse) of all C(K,2) pairs of a row's responses, without equal responses and ties."""
+    """Return (better, worse) of all C(K,2) pairs of a row's responses, but equal responses and ties."""
     texts, scores = row["responses"], row["scores"]
     return [
         (better, worse)

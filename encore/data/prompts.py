@@ -1,4 +1,4 @@
-"""Training problems of a world or of a data set, in the columns that reward functions read."""
+"""The training problems of a world or a data set, in the columns that reward functions read."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -50,11 +50,11 @@ def of_task(task: QuestionTask, form: Prompter, problems: int | None, seed: int)
 def of_part(
     part: Asked, form: Prompter, tokenizer: Any, seed: int, evaluated: DataSets, longest: int | None
 ) -> tuple[Any, list[health.Check], int | None]:
-    """Return the problems of a stage or of its domain, put by `form`, and what was left out.
+    """Return the problems of a stage or a domain as prompts, checks, and the number of long prompts.
 
-    Left out are problems in the data sets `evaluated`, which a check counts, and prompts of more than
-    `longest` tokens, whose number is the third value (None if `longest` is None). Raises UserError if no
-    problem is left.
+    Two kinds of problems are left out: those that are also in the data sets `evaluated`, which a check
+    counts, and those with a prompt of more than `longest` tokens, whose number is the third value (None if
+    `longest` is None). Raises UserError if no problem is left.
     """
     problems = of_task(part.questions, form, part.problems, seed)
     good, clean_checks = (
@@ -67,9 +67,11 @@ def of_part(
 
 
 def clean(problems: Any, evaluated: DataSets) -> tuple[Any, list[health.Check]]:
-    """Return the problems in no evaluation's data set (name -> task), and a check that counts the others.
+    """Return the problems that are in no evaluation's data set, and a check that counts the others.
 
-    Raises UserError if none is left.
+    `evaluated` maps each evaluation's name to its task.
+
+    Raises UserError if no problem is left.
     """
     bad = {*contaminated(problems["question"][:], asked(evaluated))}
     if len(bad) == len(problems):
@@ -79,7 +81,7 @@ def clean(problems: Any, evaluated: DataSets) -> tuple[Any, list[health.Check]]:
 
 
 def asked(evaluated: DataSets) -> list[str]:
-    """Return the questions of the evaluations' data sets, name -> task."""
+    """Return evaluation -> the questions of its data set."""
     questions: list[str] = []
     for task in evaluated.values():
         if isinstance(task, Comparisons):
@@ -92,13 +94,13 @@ def asked(evaluated: DataSets) -> list[str]:
 def left_out(bad: int, prompts: int, evaluated: DataSets) -> health.Check:
     """Return the check that says how many of the prompts were contaminated; it never fails."""
     what = f"{bad} of {prompts} prompts share {SIZE} words in a row with {', '.join(evaluated)}: left out"
-    return health.check("contaminated", True, bad, prompts, what)
+    return health.make_check("contaminated", True, bad, prompts, what)
 
 
 def fitting(problems: Any, tokenizer: Any, longest: int | None) -> tuple[Any, int]:
-    """Return the problems whose prompt has at most `longest` tokens, or all.
+    """Return the problems whose prompt has at most `longest` tokens, and the longest prompt's length.
 
-    And the length of the longest kept. Raises UserError if none is left.
+    Raises UserError if no problem is left.
     """
     lengths = [len(ids) for ids in prompt_ids(problems["prompt"][:], tokenizer)]
     limit = longest or max(lengths)

@@ -1,4 +1,4 @@
-"""Iterative GRPO: prompts of earlier iterations drawn again (DeepSeekMath §4.1.4)."""
+"""The order of prompts in iterative GRPO, which repeats earlier prompts (DeepSeekMath §4.1.4)."""
 
 import random
 from typing import Any
@@ -11,12 +11,13 @@ def replay_order(available: int, args: Any, every: int, share: float, seed: int)
 
     Raises UserError unless an iteration is a number of complete rollouts, and if there are too few prompts.
     """
-    rollout = args.generation_batch_size // args.num_generations  # prompts
-    updates = args.steps_per_generation * args.num_iterations  # x gradient_accumulation_steps
+    rollout = args.generation_batch_size // args.num_generations  # number of prompts in a rollout
+    # number of optimizer steps times gradient_accumulation_steps
+    updates = args.steps_per_generation * args.num_iterations
     rollouts, rest = divmod(every * args.gradient_accumulation_steps, updates)
     if rest:
         raise UserError(
-            f"replay.every: {every} optimizer steps are not whole rollouts, of which each has "
+            f"replay.every: {every} optimizer steps are no whole number of rollouts; each rollout has "
             f"{updates / args.gradient_accumulation_steps:g} steps"
         )
     return replay(available, rollouts * rollout, -(-args.max_steps // every), share, seed)
@@ -33,7 +34,8 @@ def replay(available: int, size: int, iterations: int, share: float, seed: int) 
     needed = iterations * size - (iterations - 1) * old
     if needed > available:
         raise UserError(
-            f"problems: {needed} needed for {iterations} iterations of {size} prompts, there are {available}"
+            f"problems: {needed} needed for {iterations} iterations of {size} prompts, but there are "
+            f"{available}"
         )
     rng = random.Random(f"replay {seed}")
     new = rng.sample(range(available), needed)

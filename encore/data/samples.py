@@ -19,8 +19,8 @@ class Sample(TypedDict):
     answer: str
     difficulty: int
     completions: list[str]
-    tokens: list[int]  # for each completion, the end-of-sequence token included
-    truncated: list[bool]  # for each completion: whether it was cut before its end-of-sequence token
+    tokens: list[int]  # number of tokens of each completion, including the end-of-sequence token
+    truncated: list[bool]  # whether each completion was cut before its end-of-sequence token
     prefill: NotRequired[str]  # beginning of the completions, at the end of the prompt
     number: NotRequired[int]  # the number by which the world finds the problem again
 
@@ -79,7 +79,7 @@ def of_preferences(rows: Sequence[Preference]) -> list[Sample]:
 
 
 def grouped(problems: Sequence[Mapping[str, Any]], completions: Sequence[Any]) -> list[Sample]:
-    """Return samples from `problems` and their completions, the same number for each problem in turn."""
+    """Return samples made of `problems` and their completions, the same number for each problem."""
     size = len(completions) // len(problems)
     rows: list[Sample] = []
     for number, problem in enumerate(problems):

@@ -1,4 +1,4 @@
-"""Step labels: how right each step of some solutions is, as labelled by a stage or a data set."""
+"""Step labels, which say how right each step of a solution is; a stage or a data set has made them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,14 +13,14 @@ from encore.runtime import rows as files
 from encore.worlds.text import prompt as fill
 
 FILE = "step_labels.jsonl"
-SEPARATOR = "\n"  # between the steps of a data set
+SEPARATOR = "\n"  # text between the steps of a data set
 
-# where a step ends, an offset in characters of its completion, and its label between 0 and 1
+# the end of a step, as an offset in the characters of its completion, and its label between 0 and 1
 Labelled = list[tuple[int, float]]
 
 
 class Solved(Sample):
-    """Samples, with the labels of each completion's steps; the last step ends with the completion."""
+    """Samples with labels of each completion's steps; the last step ends with the completion."""
 
     steps: list[Labelled]
 

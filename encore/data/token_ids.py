@@ -1,6 +1,6 @@
 """Texts as token ids.
 
-Prompt and reply are tokenised apart, as when a reply is sampled: no token may span both.
+Prompt and reply are tokenised separately, as they are when a reply is sampled, so that no token spans both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 Row = Mapping[str, Any]  # a Preference, or a row with its columns prompt, responses and truncated
 OneRow = TypeVar("OneRow", bound=Row)
-Sequences = list[list[int]]  # for each response of a row: token ids of prompt and response
+Sequences = list[list[int]]  # token ids of prompt and response, for each response of a row
 
 
 def prompt_ids(texts: Sequence[str], tokenizer: Any) -> list[list[int]]:
-    """Return token ids of prompts, the same for training, sampling, evaluation, reward models and vLLM.
+    """Return token ids of prompts; training, sampling, evaluation, reward models and vLLM use the same ids.
 
-    What the tokenizer puts before every text (a Llama's BOS) occurs once, although a prompt that a chat
-    template has written begins with it. The end of sequence that some tokenizers add is left out.
+    Tokens that the tokenizer puts before every text, such as Llama's BOS, occur once, even if a chat template
+    has already written them. The end of sequence that some tokenizers add is left out.
     """
     if not texts:
         return []
@@ -25,7 +25,7 @@ def prompt_ids(texts: Sequence[str], tokenizer: Any) -> list[list[int]]:
 
 
 def following_ids(texts: Sequence[str], tokenizer: Any) -> list[list[int]]:
-    """Return token ids of text that follows a reply and its end of sequence: nothing is put before it."""
+    """Return token ids of text after a reply and its end of sequence, without a beginning of sequence."""
     if not texts:
         return []
     ids = tokenizer([tokenizer.eos_token + text for text in texts], add_special_tokens=False)["input_ids"]

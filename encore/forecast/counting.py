@@ -15,13 +15,13 @@ from encore.models.experts import idle, routed
 from encore.recipe.base import present
 from encore.recipe.shape import Shape
 
-VOCABULARY = 64  # tokens of a world's alphabet, approximately
+VOCABULARY = 64  # approximate number of tokens of a world's alphabet
 
 
 def architecture(model: Model, place: Path | None) -> Architecture:
     """Return the architecture of a model.
 
-    `place` is its config.json, or None if the recipe gives its shape.
+    `place` is the path of its config.json, or None if the recipe gives the model's shape.
     """
     return _count(_configuration(model, place), _named(model)[1] or "from nothing")
 
@@ -30,12 +30,13 @@ def saved_a_token(model: Model, place: Path | None, half: bool) -> float:
     """Return the bytes that one layer keeps of one token for its backward pass, without checkpointing.
 
     They are measured by running one layer and two layers on tensors without data. If a token visits only some
-    of the experts, whose number of tokens depends on data, they are added up from the layer's sizes.
+    of the experts, the number of tokens for each expert depends on data; then the bytes are computed from the
+    layer's sizes.
     """
     config = copy.deepcopy(_configuration(model, place).get_text_config())
     if routed(config)[0] > 1:
         sizes = _count(config, "")
-        copies = 2 * sizes.hidden * sizes.visited  # of a token, to its experts and back
+        copies = 2 * sizes.hidden * sizes.visited  # copies of a token that go to its experts and come back
         numbers = 10 * sizes.hidden + 4 * sizes.attention + 4 * sizes.inner + copies
         return numbers * (2 if half else 4)
     short, long = 128, 256
@@ -46,12 +47,12 @@ def saved_a_token(model: Model, place: Path | None, half: bool) -> float:
             config.layer_types = config.layer_types[:1] * layers
         return _kept_for_backward(config, tokens, half)
 
-    first, two = (kept(layers, long) - kept(layers, short) for layers in (1, 2))
-    return (two - first) / (long - short)
+    first, second_layer = (kept(layers, long) - kept(layers, short) for layers in (1, 2))
+    return (second_layer - first) / (long - short)
 
 
 def _kept_for_backward(config: Any, tokens: int, half: bool) -> int:
-    """Return the bytes that the backbone saves for its backward pass over one row, but weights and masks."""
+    """Return the bytes that the backbone saves for its backward pass over a row, except weights and masks."""
     saved: dict[int, Any] = {}  # keeps the storages, so that no address is given twice
     with FakeTensorMode():
         config._attn_implementation = "sdpa"
@@ -72,7 +73,10 @@ def _kept_for_backward(config: Any, tokens: int, half: bool) -> int:
 
 
 def _named(model: Model) -> tuple[str, str]:
-    """Return the key by which a recipe names a model, and the name; both are empty for a shape."""
+    """Return the key by which a recipe names a model, and the model's name.
+
+    Both are empty if the recipe gives the model's shape.
+    """
     if isinstance(model, Shape):
         return "", ""
     return model.key, model.name
@@ -131,7 +135,7 @@ def _head_size(text: Any) -> int:
 
 
 def _cached(text: Any) -> int:
-    """Return the numbers of a token that a server caches; with latent attention only the latent."""
+    """Return how many numbers a server caches for a token; of latent attention, only the latent's."""
     if getattr(text, "kv_lora_rank", None):
         return text.kv_lora_rank + text.qk_rope_head_dim
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads

@@ -16,7 +16,7 @@ OF_TRAINING = {"loss", "zero_variance", "underfull", "entropy", "accuracy", "rew
 OF_TRAINING |= {"explained_variance", "chosen_logp", "covered", "distinct", "held_out", "ties"}
 # checks that say little of a policy after two steps
 OF_POLICY = ("truncation", "skipped", "pairs")
-# check -> what to do
+# check -> what helps if it fails
 HELP = {
     "known_tokens": "write the template in tokens of the model, or by `chat`",
     "same_template": "use the template that the policy was trained with",
@@ -41,12 +41,12 @@ class Cost:
     """The cost of a stage or an evaluation in a run; times are of one seed."""
 
     stage: str
-    runs: int  # number of seeds that have it
+    runs: int  # number of seeds for which the stage runs
     gpus: int = 0
     steps: int = 0
     step_s: float = 0.0
     hours: float = 0.0
-    hours_at_most: float | None = None  # if all rows were as long as the longest
+    hours_at_most: float | None = None  # the hours if all rows were as long as the longest
     product_mib: float = 0.0
     state_mib: float = 0.0  # size of a checkpoint to resume from
 
@@ -77,14 +77,17 @@ def of_disk(costs: Iterable[Cost], free_mib: float) -> Finding:
 
 
 def disk_mib(costs: Iterable[Cost]) -> float:
-    """Return the disk of all seeds, without completions, of which a stage keeps little more than 256 MiB."""
+    """Return the MiB on disk of all seeds, without completions.
+
+    A stage keeps little more than 256 MiB of completions.
+    """
     costs = list(costs)
     kept = sum(cost.runs * cost.product_mib for cost in costs)
     return kept + 2 * max((cost.state_mib for cost in costs), default=0.0)
 
 
 def hours(costs: Iterable[Cost]) -> dict[str, float]:
-    """Return hours of all seeds, one job after another, the most they may become, and GPU-hours."""
+    """Return the hours of all seeds, one job after another, their upper limit, and the GPU-hours."""
     costs = list(costs)
     most = [max(cost.hours, cost.hours_at_most or 0.0) for cost in costs]
     return {

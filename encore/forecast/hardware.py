@@ -22,7 +22,7 @@ class GPU:
     name: str
     memory: float  # bytes
     flops: float  # dense bfloat16 operations a second, by the data sheet
-    bandwidth: float  # bytes a second, of its memory
+    bandwidth: float  # bytes a second that the memory delivers
     link: float  # bytes a second that one GPU exchanges with the others of its machine: NVLink, or PCIe
 
 
@@ -55,7 +55,8 @@ class Assumptions:
 
     mfu: float = 0.25  # share of the GPU's operations that training and scoring reach, recomputation included
     moe: float = 0.5  # share of `mfu` that is reached if a token visits only some of the experts
-    rate: float | None = None  # tokens generated a second by one GPU; None: from memory bandwidth, as below
+    # tokens that one GPU generates in a second; if None, it follows from the memory bandwidth
+    rate: float | None = None
     mbu: float = 0.60  # share of the memory bandwidth that decoding reaches
     prefill: float = 0.40  # share of the operations that reading prompts reaches
     length: float = 0.30  # mean length of a completion, as a share of its cap
@@ -64,7 +65,7 @@ class Assumptions:
     rows: int = 50_000  # rows of a data set whose size is not known
     rounds: float = 2.0  # rollouts that dynamic sampling draws for one that it keeps
     price: float | None = None  # price of a GPU for an hour
-    between_nodes: float = 40e9  # bytes a second and GPU
+    between_nodes: float = 40e9  # bytes a second that a GPU exchanges with other machines
 
 
 USABLE = 0.92  # usable share of a GPU's memory; the rest is for CUDA, NCCL and fragmentation
@@ -79,7 +80,7 @@ def change(assumed: Assumptions, changes: Mapping[str, Any]) -> Assumptions:
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             raise UserError(f"{name}: expected a number above 0, got {value}")
         if name in ("mfu", "moe", "mbu", "prefill", "length", "document") and value > 1:
-            raise UserError(f"{name}: a share, expected at most 1, got {value}")
+            raise UserError(f"{name}: expected a share of at most 1, got {value}")
     return replace(assumed, **changes)
 
 
@@ -92,11 +93,11 @@ def machine(text: str) -> tuple[int | None, GPU]:
     number, name = (match[1], match[2]) if match else (None, str(text))
     by_case = {known.lower(): gpu for known, gpu in GPUS.items()}
     if name.lower() not in by_case or number == "0":
-        raise UserError(f'gpus: no GPU "{text}", expected such as 8xH100{nearest(name, list(GPUS))}')
+        raise UserError(f'gpus: no GPU "{text}", expected a text such as 8xH100{nearest(name, list(GPUS))}')
     return int(number) if number else None, by_case[name.lower()]
 
 
 def named_in(text: str) -> GPU | None:
-    """Return the first GPU that a recipe's line on its cost names; None if it names none."""
+    """Return the first GPU that is named in a recipe's line on its cost; None if the line names none."""
     match = re.search(rf"\b({'|'.join(sorted(map(re.escape, GPUS), key=len, reverse=True))})\b", text)
     return GPUS[match[1]] if match else None

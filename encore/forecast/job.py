@@ -11,16 +11,16 @@ class Generation:
 
     completions: float  # number of all completions
     rollout: float  # number at a time, on all GPUs together
-    cap: int  # the mean over the run, if it rises
+    cap: int  # tokens; the mean over the run if the cap rises
     mean: float
     prompt: float
-    engine: str  # colocate | server | vllm (alone on its GPUs) | hf
+    engine: str  # colocate | server | vllm (which has its GPUs alone) | hf
     width: int = 1  # GPUs that hold one copy of the model: tensor parallelism
     share: float = 0.9  # share of a GPU's memory that a vLLM engine takes
-    read: float = 0.0  # tokens that are read but not answered: what a judge is shown
+    read: float = 0.0  # tokens that are read without an answer, such as the texts that a judge sees
     bytes_a_weight: int = 2
     longest_prompt: int = 512
-    longest: int = 0  # the highest cap; 0: the same as `cap`
+    longest: int = 0  # tokens of the highest cap; 0 if it is the same as `cap`
     sleeps: bool = False  # whether the engine gives its memory back while the trainer works
     shared: float = 1.0  # number of completions for which a prompt is read once
 
@@ -46,9 +46,7 @@ class Training:
     optimizer: float = 8.0  # bytes of the optimizer's state for a trained number
     lora: int | None = None  # rank of the adapters
     nf4: bool = False  # whether the weights below the adapters have four bits
-    scored: float = (
-        0.0  # forward passes of the policy over a sequence beside those of training, per step on it
-    )
+    scored: float = 0.0  # forward passes of the policy over a sequence for each step on it, without training
     padded: bool = False  # several rows at once need a mask of tokens x tokens; rows of a rollout need none
 
 
@@ -57,7 +55,7 @@ class Job:
     name: str
     kind: str  # the stage's kind, or "eval"
     gpus: int  # GPUs that train, or on which the policy generates
-    policy: Model | None = None  # None: nothing is computed by a model
+    policy: Model | None = None  # None if no model computes anything
     server: int = 0  # further GPUs, for a vLLM server
     shard: bool = False
     generation: Generation | None = None
@@ -67,8 +65,8 @@ class Job:
     rewards: tuple[Model, ...] = ()  # the members of reward models
     judges: tuple[tuple[Model, float], ...] = ()  # models that compare replies, and the tokens they are shown
     saved: int = 0  # bytes of a saved weight
-    stretched: bool = False  # the stage sets how many positions the model has, or needs few
-    unknown: tuple[str, ...] = ()  # what had to be assumed because no source tells
+    stretched: bool = False  # whether the stage sets the model's number of positions, or needs few of them
+    unknown: tuple[str, ...] = ()  # assumptions that were made because no source gives the value
 
     @property
     def all_gpus(self) -> int:

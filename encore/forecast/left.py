@@ -24,12 +24,12 @@ from encore.runtime import files
 from encore.runtime.guard import end_with
 from snakemake_logger_plugin_encore import PLANNED
 
-DAY = 24.0  # hours
+DAY = 24.0  # hours in a day
 DOES = {"stage": "train", "eval": "evaluate"}
 
 
 def planned(graph: Graph, nodes: Sequence[Node]) -> Plan:
-    """Return the plan of these nodes, on the GPU that the cost of the last one's recipe names."""
+    """Return the plan of these nodes on the GPU that is named in the last node's recipe."""
     last = nodes[-1]
     gpu, assumed = plan.gpu_of(graph.recipes[last.recipe], last.scale), Assumptions()
     rows = plan.rows_of(graph, list(nodes), gpu, None, assumed)
@@ -58,7 +58,7 @@ def line(made: Plan, free: float) -> str:
 
 
 def _seconds(made: Plan) -> dict[str, float]:
-    """Return the message of each job, as the workflow has it -> its planned seconds."""
+    """Return the message that the workflow gives each job -> the job's planned seconds."""
     return {
         f"{DOES[node.kind]} {node.recipe}/{node.scale}/{node.arm}/seed{node.seed}/{node.name}": (
             row.estimate.hours * 3600
@@ -78,7 +78,7 @@ def main() -> int:
     if sys.platform == "linux":
         end_with(os.getppid())
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
-    os.nice(10)  # the run's first job goes first
+    os.nice(10)  # lets the run's first job go first
     user_file = Path(sys.argv[1]) if sys.argv[1:] else None
     nodes = [Node(*fields) for fields in json.load(sys.stdin)]
     try:
@@ -86,7 +86,7 @@ def main() -> int:
         PLANNED.parent.mkdir(exist_ok=True)
         files.write_json(PLANNED, _seconds(made))
         print(line(made, shutil.disk_usage(".").free), file=sys.stderr)
-    except UserError as error:  # the job that it concerns reports it too
+    except UserError as error:  # the job with this mistake reports it too
         print(f"not planned: {error}", file=sys.stderr)
     return 0
 

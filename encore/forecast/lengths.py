@@ -1,6 +1,6 @@
-"""The lengths of prompts and completions, of worlds and of data sets, and the engine that draws them.
+"""The lengths of prompts and completions, of worlds and data sets, and the engine of the draws.
 
-The texts of a world are counted on documents of the kinds that a model has learnt to write.
+The lengths of a world are measured on documents of the kinds that the model has learnt to write.
 """
 
 import json
@@ -26,16 +26,14 @@ from encore.recipe.task import Asked, Task, WorldTask
 from encore.worlds.text import length
 
 LONGEST = 512  # tokens of a prompt, if no stage sets the longest
-SERVED = 0.9  # share of a GPU's memory for an engine that has it to itself
+SERVED = 0.9  # share of a GPU's memory for an engine that has the GPU alone
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
-AMPLIFIED = 3  # power of the share of right documents: how far reinforcement has moved the kinds
+AMPLIFIED = 3  # power of the share of right documents, which says how far reinforcement has moved the kinds
 COUNTED = 256  # number of documents of a kind that are counted
 QUESTIONS = 32  # number of a world's prompts that are measured if a published model is asked
 CHARACTERS = 3.0  # characters per token of a prompt with numbers and marks of turns; SmolLM2 has 2.9
-SHORT, FILLED = (
-    128,
-    0.7,
-)  # a cap of at most SHORT tokens is made for its answers, which fill the share FILLED of it
+SHORT = 128  # tokens; a cap of at most SHORT is made for its answers, which fill the share FILLED of it
+FILLED = 0.7
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,9 @@ def drawn(
     assumed: Assumptions,
     group: int = 1,
 ) -> Generation:
-    """Return completions drawn all at once, by the engine of an evaluation or of a stage that keeps them.
+    """Return completions drawn all at once, by an evaluation's engine or by a stage that keeps them.
 
-    `group` is the number of completions of a prompt; sampler lean reads the prompt once for them.
+    `group` is the number of completions of a prompt; sampler lean reads the prompt once for all of them.
     """
     data, options = graph.inputs(node).get("data"), engine.backend_args or BackendArgs()
     lengths = _answers(graph, node, asked, cap) or (of_documents(graph, data) if data else None)
@@ -99,12 +97,12 @@ def drawn(
 
 
 def _measured(asked: Sequence[Prompts]) -> float | None:
-    """Return the mean tokens of the prompts of worlds, by their characters; None if data sets are asked."""
+    """Return the mean tokens of worlds' prompts, counted in characters; None if a data set is asked."""
     rng, characters = random.Random(0), []
     for prompts in asked:
         try:
             world = prompts.task.make_world()
-        except UserError:  # an extra is not installed, which the stage reports
+        except UserError:  # an optional package is missing, which the stage itself reports
             world = None
         if world is None:
             return None
@@ -114,7 +112,7 @@ def _measured(asked: Sequence[Prompts]) -> float | None:
 
 
 def prompts_a_row(stage: GrpoStage, processes: int) -> float:
-    """Return how many prompts are read for a completion of a micro-batch: 1 unless they are shared.
+    """Return how many prompts are read for each completion of a micro-batch: 1 unless they are shared.
 
     A micro-batch is drawn from the whole rollout, so that it has few completions of most of its prompts.
     """
@@ -135,7 +133,7 @@ def asked_by(stage: Stage) -> list[Prompts]:
 
 
 def of_documents(graph: Graph, node: Node) -> Lengths | None:
-    """Return the lengths of what a stage learns from or compares; None if they are not a world's."""
+    """Return the lengths of the documents that a stage learns from; None if no world wrote them."""
     stage, data = graph.stage(node), graph.inputs(node).get("data")
     if data and getattr(stage, "task", None) is None:
         return of_documents(graph, data)
@@ -146,7 +144,7 @@ def of_documents(graph: Graph, node: Node) -> Lengths | None:
 
 
 def _answers(graph: Graph, node: Node, asked: Sequence[Prompts], cap: int) -> Lengths | None:
-    """Return the mean lengths of answers to tasks; None unless there are some and all are of worlds."""
+    """Return the mean lengths of answers to tasks; None without tasks, or if one is a data set."""
     each = [of_samples(graph, node, prompts, cap) for prompts in asked]
     known = [lengths for lengths in each if lengths]
     if not each or len(known) < len(each):
@@ -196,7 +194,7 @@ def _mean(weighted: list[tuple[float, float, float]]) -> Lengths:
 
 
 def _parts(stage: PretrainStage | SftStage) -> list[CorpusPart]:
-    """Return the parts of a corpus, that of the stage's own task first."""
+    """Return the parts of a corpus; the part of the stage's own task comes first."""
     corpus, task = present(stage.corpus), stage.task
     assert isinstance(task, WorldTask)
     also = corpus.also or ()
@@ -208,7 +206,10 @@ def _parts(stage: PretrainStage | SftStage) -> list[CorpusPart]:
 
 
 def corpus_of(graph: Graph, node: Node, world: str) -> tuple[list[tuple[float, Mixture]], bool]:
-    """Return (share, mixture) of a world as the policy learnt it last, and if it was reinforced since."""
+    """Return (share, mixture) of a world in the corpus that the policy learnt last.
+
+    The third value says whether the policy was reinforced since.
+    """
     inputs, stage = graph.inputs(node), None if node.kind == "eval" else graph.stage(node)
     if isinstance(stage, PretrainStage | SftStage) and stage.corpus is not None:
         learnt = [(part.share, part.mixture) for part in _parts(stage) if part.task.world == world]
@@ -223,7 +224,7 @@ def corpus_of(graph: Graph, node: Node, world: str) -> tuple[list[tuple[float, M
 
 @cache
 def _kinds(written: str) -> tuple[_Kind, ...]:
-    """Return the kinds of documents of `[task, template, mixture]`, given as JSON."""
+    """Return the kinds of documents that `[task, template, mixture]`, given as JSON, describes."""
     task, template, mixture = json.loads(written)
     world = worlds.make(task)
     return tuple(

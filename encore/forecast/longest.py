@@ -27,14 +27,14 @@ from encore.stages.sft import documents
 ROWS = 4096  # more rows than any rollout or batch takes
 HELD_OUT = 8
 OF_PROMPTS = ("domains", "problems", "longest_prompt", "decontaminate", "replay", "caps")
-# and what reads rewards by rule; sampler lean would end a completion where the policy does
+# keys for reading rewards by rule; sampler lean would end a completion where the policy does
 OF_ROLLOUTS = ("advantage", "dynamic_sampling", "soft_overlong_cache", "sampler", "tool", "learn_results")
 OF_DEMONSTRATIONS = ("task", "template", "chat", "corpus", "also", "problems", "decontaminate")
 
 
 @dataclass(frozen=True)
 class Longest:
-    """A stage on its longest rows."""
+    """A stage with only the longest rows of its data, for trying its memory."""
 
     config: Config
     inputs: dict[str, Path]
@@ -65,7 +65,7 @@ def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Pat
         rows_of_parts.append((length, kept["question"][lengths.index(length)], part))
     length, question, part = max(rows_of_parts, key=lambda entry: entry[0])
     path = folder / "longest.jsonl"
-    # answers are checked before any training: each is another number
+    # each answer is a different number, because answers are checked before any training
     rows = ({"question": question, "answer": str(row)} for row in range(ROWS))
     files.write(path, "".join(json.dumps(row) + "\n" for row in rows))
 

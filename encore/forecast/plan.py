@@ -16,10 +16,11 @@ from encore.recipe.machine import GgufModel, HubModel, WheelModel
 from encore.recipe.recipe import Recipe
 
 KEYS = ("recipe", "scale", "seeds", "gpus")
-DEFAULT = "H100"  # the GPU if neither the command line nor the recipe's line on its cost names one
+# the GPU that is assumed if neither the command line nor the recipe's line on its cost names one
+DEFAULT = "H100"
 HOUR = 3600.0
-# operations a second of a job without a GPU, on one thread of a server's processor: of models of a tenth of a
-# million parameters, and of models from REAL parameters on, whose matrices keep the processor busy
+# operations a second of a job without a GPU, on one thread of a server's processor: for models of a tenth of
+# a million parameters, and for models from REAL parameters on, whose matrices keep the processor busy
 CPU, BUSY_CPU = 20e9, 50e9
 REAL = 20e6
 SYNC = 10e9  # bytes a second at which new weights reach an engine
@@ -27,16 +28,16 @@ SYNC = 10e9  # bytes a second at which new weights reach an engine
 
 @dataclass(frozen=True)
 class Estimate:
-    """The cost of a job; nothing if the job computes nothing."""
+    """The cost of a job; all fields are empty if the job computes nothing."""
 
     job: Job
     memory: Memory = field(default_factory=Memory)
-    generated: float = 0.0  # tokens
-    trained: float = 0.0  # tokens, counted as often as they are learnt from
+    generated: float = 0.0  # number of generated tokens
+    trained: float = 0.0  # number of tokens trained on, counted once for each time
     flops: float = 0.0
     hours: float = 0.0
     rate: float = 0.0  # tokens that a GPU generates in a second; 0 without generation
-    lacks: tuple[str, ...] = ()  # reasons why the job cannot run like this; () if it can
+    lacks: tuple[str, ...] = ()  # reasons why the job cannot run with these settings; () if it can
     warnings: tuple[str, ...] = ()
 
     @property
@@ -49,7 +50,7 @@ class Estimate:
 
 
 def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
-    """Return the estimate of one job; `gpu` does not matter if the job has none."""
+    """Return the estimate of one job; `gpu` does not matter if the job uses none."""
     if job.policy is None:
         return Estimate(job)
     policy = of_model(job.policy)
@@ -65,9 +66,9 @@ def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
     seconds = time.of_training(job, policy, gpu, assumed) + compared / (gpu.flops * assumed.prefill)
     speed = 0.0
     if generation:
-        on = job.server if generation.engine == "server" else job.gpus
-        seconds += time.of_generation(policy, generation, on, gpu, assumed)
-        speed = time.rate(policy, generation, on, gpu, assumed)
+        gpus = job.server if generation.engine == "server" else job.gpus
+        seconds += time.of_generation(policy, generation, gpus, gpu, assumed)
+        speed = time.rate(policy, generation, gpus, gpu, assumed)
         if training and generation.engine in ("colocate", "server"):
             seconds += generation.completions / generation.rollout * 2 * policy.parameters / SYNC
     return Estimate(
@@ -84,7 +85,7 @@ def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
 
 
 def _warnings(job: Job) -> tuple[str, ...]:
-    """Return warnings for the reader of a job that may fit all the same."""
+    """Return warnings about a job that may fit all the same."""
     unknown = list(job.unknown)
     if job.all_gpus > NODE:
         unknown.append(f"{job.all_gpus} GPUs are {-(-job.all_gpus // NODE)} nodes of {NODE}")
@@ -102,7 +103,7 @@ class Row:
 
     estimate: Estimate
     nodes: tuple[Node, ...]
-    other: float  # bytes of activations with checkpointing switched the other way
+    other: float  # bytes of activations if checkpointing were switched the other way
 
     @property
     def name(self) -> str:
@@ -115,7 +116,7 @@ class Plan:
     recipe: str
     scale: str
     gpu: GPU
-    gpus: int | None  # from the command line
+    gpus: int | None  # number given on the command line
     assumed: Assumptions
     rows: tuple[Row, ...]
     seeds: int
@@ -135,7 +136,7 @@ class Plan:
 
     @property
     def disk(self) -> float:
-        """The bytes at the fullest: models from the Hub, what stages keep, the state of the largest stage."""
+        """The bytes on disk at the fullest: models of the Hub, stages' products, and the largest state."""
         kept, states = 0.0, [0.0]
         for row in self.rows:
             product, state = memory.disk(row.estimate.job)
@@ -153,7 +154,7 @@ class Plan:
             HubModel: 2,
             GgufModel: 4,
             WheelModel: 4,
-        }  # bytes of a weight that is fetched, or dequantized to a cache
+        }  # bytes of a weight that is fetched, or dequantized into a cache
         return sum(float(bytes_each.get(type(model), 0)) * of_model(model).parameters for model in models)
 
     @property
@@ -194,7 +195,7 @@ def gpu_of(recipe: Recipe, scale: str) -> GPU:
 
 
 def rows_of(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed: Assumptions) -> list[Row]:
-    """Return the jobs of these nodes; jobs that cost the same are one row."""
+    """Return the rows of a plan of these nodes; jobs that cost the same share a row."""
     alike: dict[tuple[Job, str], list[Node]] = {}
     for node in nodes:
         try:
@@ -210,7 +211,7 @@ def rows_of(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed
 
 
 def _other(job: Job) -> float:
-    """Return the bytes of a job's activations with checkpointing switched the other way."""
+    """Return the bytes of a job's activations if its checkpointing were the other way: on, or off."""
     if not (job.policy and job.training and job.gpus):
         return 0.0
     turned = replace(job.training, checkpointing=not job.training.checkpointing)

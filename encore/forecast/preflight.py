@@ -26,7 +26,7 @@ from encore.runtime import files, provenance
 from encore.runtime.environment import few_collections, names_hub, quiet_environment
 from encore.runtime.lock import only_one
 
-FOLDER = Path("checkpoints/.preflight")  # on the disk that the run will fill
+FOLDER = Path("checkpoints/.preflight")  # on the same disk that the run will fill
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -98,7 +98,8 @@ def main(arguments: list[str] | None = None) -> int:
                 shutil.rmtree(FOLDER, ignore_errors=True)
         out = options.out or Path(f"results/{arm.recipe}/{arm.scale}/preflight.json")
         files.write_json(out, result)
-        for check in result["checks"]:  # for the log of the job, whose end the console shows
+        # printed into the log of the job, because the console shows the end of the log
+        for check in result["checks"]:
             if check["status"] == findings.FAIL:
                 print("FAIL {stage}: {check}: {message}".format(**check), file=sys.stderr)
         print(f"{'the run may start' if result['ok'] else 'a check failed'}; see {out}", flush=True)

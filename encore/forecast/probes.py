@@ -1,4 +1,4 @@
-"""Checks of what a stage starts from, before it runs: the ends of replies, the reward of a gold answer."""
+"""Checks of a stage's input before the stage runs: the ends of replies, and the reward of a gold answer."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,11 +27,14 @@ VERIFIED = (
 
 
 def of_stage(config: Config, inputs: Mapping[str, Path], seed: int) -> list[health.Check]:
-    """Return the checks of a stage, [] without a policy. Raises UserError if the policy cannot load."""
+    """Return the checks of a stage's input; [] without a policy.
+
+    Raises UserError if the policy cannot load.
+    """
     if config["run"] == "pretrain" or ("policy" not in inputs and "model" not in config):
         return []
     stage, _ = typed(config["run"], config)
-    assert isinstance(stage, FromPolicy | LabelStage)  # no other kind has a policy
+    assert isinstance(stage, FromPolicy | LabelStage)  # stages of other kinds have no policy
     source, tokenizer = locate_policy(stage, inputs)
     checks = [ends(source, tokenizer, stage.by_chat)]
     parts = stage.parts if stage.run in VERIFIED else {}
@@ -65,7 +68,7 @@ def ends(source: Source, tokenizer: Any, by_chat: bool) -> health.Check:
             f"replies with {listed}: make them agree, or training teaches another end than sampling awaits"
         )
     message = wrong or f"replies end with {words}{', the end of a turn among them' if by_chat else ''}"
-    return health.check("ends", not wrong, len(ids), 1, message, "error")
+    return health.make_check("ends", not wrong, len(ids), 1, message, "error")
 
 
 def _generation(source: Source, config: Any) -> Any:
@@ -76,9 +79,9 @@ def _generation(source: Source, config: Any) -> Any:
 
 
 def _gold_of_next(part: Asked, tokenizer: Any, seed: int) -> health.Check:
-    few, task = min(part.problems or reward_checks.CHECKED, reward_checks.CHECKED), part.questions
+    count, task = min(part.problems or reward_checks.CHECKED, reward_checks.CHECKED), part.questions
     world = task.make_world()
-    problems = prompts.of_task(task, forms.of(part.form, tokenizer), few if world else None, seed)
-    rows = problems.select(range(min(few, len(problems)))).to_list()
+    problems = prompts.of_task(task, forms.of(part.form, tokenizer), count if world else None, seed)
+    rows = problems.select(range(min(count, len(problems)))).to_list()
     (accuracy,) = rules.build(["accuracy"], world, seed, verifies=task.verifies)
     return reward_checks.crossed(accuracy, rows)

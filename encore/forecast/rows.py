@@ -1,4 +1,4 @@
-"""The number of rows that a stage learns from or answers, if its recipe does not say."""
+"""The number of rows that a stage learns from or answers, if its recipe does not give the number."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from encore.recipe.kinds import (
 from encore.recipe.kinds.sft import MixedIn
 from encore.recipe.task import SLICE, DataSet, Task
 
-# numbers of rows of a data set, its subset and split, by its own page
+# numbers of rows of a data set, by subset and split, from the data set's own page
 ROWS = {
     ("Anthropic/hh-rlhf", "", "train"): 160_800,
     ("DigitalLearningGmbH/MATH-lighteval", "default", "train"): 7_500,
@@ -37,11 +37,11 @@ ROWS = {
 }
 DOCUMENTS = 4_096  # documents of a world if nothing sets their number
 KEPT = 0.5  # share of the completions of rejection sampling that are right
-RANKED = {"berkeley-nest/Nectar": 7}  # replies of a row; otherwise two
+RANKED = {"berkeley-nest/Nectar": 7}  # number of replies in a row; other data sets have two
 
 
 def rows(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, tuple[str, ...]]:
-    """Return the rows that a stage gets (prompts, pairs, rankings …), and what had to be assumed."""
+    """Return the rows that a stage gets (prompts, pairs, rankings …), and the assumptions made for them."""
     stage, inputs = graph.stage(node), graph.inputs(node)
     parts: dict[str, Any] = dict(stage.parts)
     if isinstance(stage, LabelStage | LabelStepsStage | PretrainStage):
@@ -65,7 +65,7 @@ def rows(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, tuple[s
 
 
 def made(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, int]:
-    """Return the rows of the product of a stage that makes data, and the replies of each row."""
+    """Return the number of rows that a stage of data makes, and the number of replies in each row."""
     stage, upstream = graph.stage(node), graph.inputs(node).get("data")
     inputs, _ = rows(graph, node, assumed)
     if isinstance(stage, RejectionSamplingStage):
@@ -81,14 +81,14 @@ def made(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, int]:
 
 
 def ranked(stage: LabelStage) -> int:
-    """Return the replies of a row of a data set of preferences."""
+    """Return the number of replies in a row of a data set of preferences."""
     return RANKED.get((stage.task.hub if stage.task else None) or "", 2)
 
 
 def _of_source(
     task: Task, documents: int | None, problems: int | None, assumed: Assumptions
 ) -> tuple[float, list[str]]:
-    """Return the rows of a task, by the numbers that a recipe may set, and what had to be assumed."""
+    """Return the rows of a task, by the numbers that a recipe may set, and the assumptions made for them."""
     if not isinstance(task, DataSet):
         return problems or documents or DOCUMENTS, []
     name = task.hub or task.file or "?"
@@ -99,9 +99,9 @@ def _of_source(
 
 
 def _of_slice(split: str) -> int | None:
-    """Return the rows of a slice such as train[:1000].
+    """Return the number of rows in a slice such as train[:1000].
 
-    The result is None if its end is missing, or counted from the end.
+    The result is None if the slice's end is missing, or counted from the end.
     """
     slices = SLICE.fullmatch(split)
     start, to = slices.group(2, 3) if slices else ("", "")

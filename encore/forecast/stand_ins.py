@@ -1,7 +1,7 @@
 """Data that replace a stage's product, so that later stages can be tried all the same.
 
-A policy of two steps may get nothing right, and then there is nothing to keep or to rank. What it wrote then
-stands in for what the trained policy will write.
+After two steps a policy may get nothing right, and then there is nothing to keep or to rank. Its completions
+then stand in for the completions of the trained policy.
 """
 
 import json
@@ -20,19 +20,19 @@ EMPTIED = {"rejection_sampling": ("0 of ",), "label": ("health check pairs", "ke
 
 
 def emptied(kind: str, failure: str) -> bool:
-    """Return whether a stage failed because nothing was left of its data, and not for another reason."""
+    """Return whether a stage failed because none of its data was left, and not for another reason."""
     return failure.startswith(EMPTIED.get(kind, ()) or "\n")
 
 
 def of_stage(config: Config, inputs: Mapping[str, Path], folder: Path) -> Path | None:
     """Return the metrics.json of a stand-in for the product of a stage that was run in `folder`.
 
-    Returns None if the policy wrote nothing, or if what is labelled anew has no pair.
+    Returns None if the policy wrote nothing, or if the preferences to be labelled anew have no pair.
     """
     if config["run"] == "rejection_sampling":
         lines = (folder / "completions.jsonl").read_text(encoding="utf-8").splitlines()
         return of_completions(config, [{"question": "", **json.loads(line)} for line in lines], folder)
-    if sentinel.read(inputs["data"]).get("kind") == "label":
+    if sentinel.read_sentinel(inputs["data"]).get("kind") == "label":
         return None
     rows = samples.load(inputs["data"])
     if config.get("keep", "preferences") == "preferences":
@@ -60,7 +60,7 @@ def of_preferences(config: Config, rows: Sequence[preferences.Preference], folde
 
 
 def _vouched(config: Config, folder: Path) -> Path:
-    """Write and return a metrics.json, as of a stage with this config, for the data in `folder`/stand-in."""
+    """Write and return a metrics.json for `folder`/stand-in, as a stage with this config would."""
     product, out = folder / "stand-in", folder / "stand-in.json"
     made = {"model": str(product), "digest": sentinel.digest(product), "files": sentinel.sizes(product)}
     files.write_json(out, {**made, "kind": config["run"], "config": dict(config)})

@@ -1,4 +1,4 @@
-"""The stages and evaluations of one arm, each tried on what the stages before it have made."""
+"""The trial of one arm: each stage and evaluation is tried on what the stages before it have made."""
 
 import json
 import os
@@ -28,7 +28,7 @@ OF_ROWS = (
     "preferences",
     "demonstrations",
 )  # products that are smaller if their stage is cut short
-FULL = 0.9  # share of a memory; above it one long prompt may end the run
+FULL = 0.9  # share of a memory; if more is used, one long prompt may end the run
 
 
 @dataclass
@@ -36,8 +36,8 @@ class Survey:
     """The findings so far, and the products that the later stages continue from."""
 
     graph: Graph
-    arm: Node  # any node of the arm
-    nodes: Sequence[Node]  # of one seed, upstream first
+    arm: Node  # any node of the tried arm
+    nodes: Sequence[Node]  # the nodes of one seed, upstream first
     seeds: Mapping[tuple[str, ...], int]  # (recipe, arm, kind, name) -> how many seeds of the run have it
     folder: Path
     say: Callable[[str], None]
@@ -45,8 +45,10 @@ class Survey:
     findings: list[Finding] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
     made: dict[Node, Path] = field(default_factory=dict)  # the metrics.json that stands for each stage
-    shares: dict[Node, float] = field(default_factory=dict)  # the share of data of a stage that was cut
-    timed: dict[str, float] = field(default_factory=dict)  # hours of evaluations, by what they evaluate
+    # share of its data that a stage that was cut short has
+    shares: dict[Node, float] = field(default_factory=dict)
+    # hours of evaluations, by the shape of the evaluated model
+    timed: dict[str, float] = field(default_factory=dict)
 
     def all(self) -> None:
         """Try every stage and evaluation.
@@ -71,13 +73,13 @@ class Survey:
 
     @contextmanager
     def told(self, node: Node) -> Iterator[None]:
-        """Turn whatever goes wrong into a finding: the other stages are to be tried too."""
+        """Turn any error into a finding, so that the other stages are still tried."""
         try:
             yield
         except UserError as error:
             self.add(node, "runs", "FAIL", str(error))
         except Exception as error:
-            traceback.print_exc()  # to the log
+            traceback.print_exc()  # written to the log
             self.add(node, "runs", "FAIL", f"{type(error).__name__}: {first_line(error)}")
 
     def add(self, node: Node, check: str, status: str, message: str) -> None:
@@ -90,7 +92,7 @@ class Survey:
     # -- a stage -----------------------------------------------------------------------------------------
 
     def stage(self, node: Node) -> None:
-        """Try two steps of a stage, or some of its work; then its longest rows, and estimate its cost."""
+        """Try two steps of a stage, or a part of its work, then its longest rows; and estimate its cost."""
         config, sources = self.graph.config(node), self.graph.inputs(node).values()
         inputs = self.inputs(node)
         for check in probes.of_stage(config, inputs, node.seed):
@@ -113,7 +115,7 @@ class Survey:
         if done.failure:
             return
         self.made[node] = done.out
-        for check in done.read()["health"]:
+        for check in done.content()["health"]:
             if check["check"] != "truncation" or config["run"] in trial.DRAWS:
                 self.health(node, check)
         cut = [float(value) for _, name, value in done.curve() if name == "completions/clipped_ratio"]
@@ -133,7 +135,7 @@ class Survey:
 
     def price(self, node: Node, cost: Cost, done: Made, share: float) -> None:
         """Add the cost of a stage that was run, and try its longest rows."""
-        stage, spent = self.graph.stage(node), done.read("provenance.json")
+        stage, spent = self.graph.stage(node), done.content("provenance.json")
         cost.state_mib = spent.get("state_mib", 0.0)
         if not spent["steps"]:
             part = self.shares.get(node, 1.0)
@@ -148,7 +150,7 @@ class Survey:
         self.at_full_length(node, cost, spent)
 
     def at_full_length(self, node: Node, cost: Cost, spent: Mapping[str, Any]) -> None:
-        """Try two steps on the longest rows: what they hold in memory, and how long a run of them takes."""
+        """Try two steps on the longest rows, to measure their memory and how long a run of them takes."""
         config = self.graph.config(node)
         inputs = self.inputs(node)
         what = "its own rows"
@@ -160,7 +162,7 @@ class Survey:
             if done.failure:
                 self.add(node, "memory", "FAIL", f"a step with {what}: {done.failure}")
                 return
-            spent = done.read("provenance.json")
+            spent = done.content("provenance.json")
             if cost.steps:
                 cost.hours_at_most = cost.steps * _step_s(self.graph.stage(node), spent) / 3600
         self.add(node, "memory", *memory(spent, self.graph.resources(node).mem_mb, what))
@@ -170,9 +172,9 @@ class Survey:
         return trial.run_stage(config, inputs, node.seed, self.machine(node), self.place(node, how), self.run)
 
     def stand_in(self, node: Node, failed: Made) -> bool:
-        """Return whether a stage failed only for want of right replies, after two steps.
+        """Return whether a stage failed only because no reply was right after two steps.
 
-        Then what the policy wrote stands in for the stage's product.
+        The policy's completions then stand in for the stage's product.
         """
         config, inputs = self.graph.config(node), self.inputs(node)
         if not (self.from_two_steps(node) and stand_ins.emptied(config["run"], failed.failure or "")):
@@ -198,7 +200,8 @@ class Survey:
         model = str(inputs.pop("model", _hub(self.graph.model_of(node))))
         gpus = self.graph.machine(node).gpus
         key = json.dumps([_shape(model), short.config, self.graph.resources(node).said], sort_keys=True)
-        if key not in self.timed:  # of several checkpoints of one shape the first one says how long it takes
+        # if several checkpoints have the same shape, the first one shows how long it takes
+        if key not in self.timed:
             barely, done = (
                 trial.run_evaluation(cut, model, inputs, gpus, self.place(node, how), self.run)
                 for cut, how in ((trial.barely(config), "barely"), (short.config, "few-items"))
@@ -212,24 +215,24 @@ class Survey:
         self.costs.append(cost)
 
     def place(self, node: Node, how: str) -> tuple[str, Path]:
-        """Return name and folder of a job."""
+        """Return the name and the folder of a job."""
         name = f"{node.recipe}/{node.scale}/{node.arm}/{how}/{node.name}"
         return name, self.folder / f"{node.recipe}-{node.kind}-{node.name}" / how
 
     # -- the machine -------------------------------------------------------------------------------------
 
     def machine(self, node: Node) -> list[str]:
-        """Return the options of a stage's command that say what it is run on."""
-        it = self.graph.machine(node)
-        gpus = ["--gpus", str(it.gpus), "--vllm-gpus", str(it.serving)]
-        return [*gpus, "--nodes", str(it.nodes), "--shard", it.shard]
+        """Return the options of a stage's command that describe the machine."""
+        machine = self.graph.machine(node)
+        gpus = ["--gpus", str(machine.gpus), "--vllm-gpus", str(machine.serving)]
+        return [*gpus, "--nodes", str(machine.nodes), "--shard", machine.shard]
 
     def count(self, node: Node) -> int:
         return self.seeds[node.recipe, node.arm, node.kind, node.name]
 
 
 def memory(spent: Mapping[str, Any], asked_mb: int | None, what: str) -> tuple[str, str]:
-    """Return status and message about the peak of a step with `what`, from its provenance."""
+    """Return status and message about the peak memory of the step that `what` names, by its provenance."""
     if "gpu_capacity_mib" in spent:
         used, capacity, of = spent["gpu_memory_mib"], spent["gpu_capacity_mib"], "the GPU"
     else:
@@ -251,7 +254,7 @@ def problems(stage: Stage) -> int:
 
 
 def _shape(model: str) -> str:
-    """Return a text that says how large a model is: config.json of a stage's product, or a model's name."""
+    """Return a text that tells the size of a model: config.json of a stage's product, or a model's name."""
     if model.startswith("hub:"):
         return model
     folder, _ = sentinel.product(Path(model))
@@ -265,12 +268,12 @@ def _learning_from_rows(graph: Graph, node: Node) -> TrainingStage | None:
 
 
 def _is_done(graph: Graph, node: Node) -> bool:
-    """Return whether the run has made the stage already, as its recipe now has it."""
+    """Return whether the run has made the stage, by the recipe as it is written now."""
     return Path(node.sentinel).exists() and validity.of_node(graph, node) is None
 
 
 def _step_s(stage: Stage, spent: Mapping[str, Any]) -> float:
-    """Return the seconds of a step on average, from the provenance of two."""
+    """Return the mean seconds of a step, from the provenance of two steps."""
     if "step_s" in spent:
         return trial.seconds_a_step(stage, spent["first_step_s"], spent["step_s"])
     return spent["wall_s"] / max(spent["steps"], 1)
@@ -284,5 +287,5 @@ def _few(short: Shortened, done: Made) -> tuple[str, str]:
 
 
 def _hub(model: Elsewhere | None) -> str:
-    """Return the name of a model that no stage has made, for the command line of an evaluation."""
+    """Return the name of a model that no stage has made, as the command of an evaluation takes it."""
     return "hub:" + json.dumps(model.said if model else None, sort_keys=True)

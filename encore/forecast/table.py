@@ -41,7 +41,7 @@ MEANING = {
 def _labels(plan: Plan) -> list[str]:
     """Return the name of each row.
 
-    If several have one name, the later ones get their first arm's name added.
+    If several rows have the same name, the later ones also get the name of their first arm.
     """
     labels: list[str] = []
     for row in plan.rows:
@@ -118,7 +118,7 @@ def _on_gpus(plan: Plan) -> bool:
 
 
 def _costs(plan: Plan) -> list[str]:
-    """Return the lines of work and time of each job, and in total."""
+    """Return the lines of work and time: one for each job, and one in total."""
     head = ("runs", "GPUs", "drawn", "trained", "EFLOP", "hours", "GPU-h")
     lines = ["work of each run".ljust(NAME) + "".join(f"{word:>9}" for word in head)]
     for label, row in zip(_labels(plan), plan.rows, strict=True):
@@ -142,7 +142,7 @@ def _costs(plan: Plan) -> list[str]:
 
 
 def _memory(plan: Plan) -> list[str]:
-    """Return the lines of GiB of the fullest GPU of each job, by part."""
+    """Return the lines of memory: for each job, the GiB of its fullest GPU by part."""
     limit = room(plan.gpu) / GIB
     names = [*PARTS.values(), "total"]
     lines = [f"GiB a GPU ({limit:.0f} to give)".ljust(NAME) + "".join(f"{name:>7}" for name in names)]
@@ -153,14 +153,14 @@ def _memory(plan: Plan) -> list[str]:
         sizes = [getattr(held, part) / GIB for part in PARTS] + [held.total / GIB]
         mark = "" if row.estimate.fits else " !"
         lines.append(label.ljust(NAME) + "".join(f"{_gib(size):>7}" for size in sizes) + mark)
-    both = []
+    switched = []
     for label, row in zip(_labels(plan), plan.rows, strict=True):
         training = row.estimate.job.training
         if row.other and training:
             way = "without" if training.checkpointing else "with"
-            both.append(f"{label} {row.other / GIB:,.1f} {way}")
-    if both:
-        lines += _wrapped("activations with and without checkpointing, the other way: ", "; ".join(both))
+            switched.append(f"{label} {row.other / GIB:,.1f} {way}")
+    if switched:
+        lines += _wrapped("activations with and without checkpointing, the other way: ", "; ".join(switched))
     return lines
 
 

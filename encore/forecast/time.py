@@ -1,4 +1,4 @@
-"""The time of generation and training: operations over what a GPU reaches, bytes over its bandwidth.
+"""The time of generation and training: operations over a GPU's speed, or bytes over its bandwidth.
 
 Generation is followed token by token, from the memory bandwidth of its GPUs. Each step of decoding reads the
 weights once and the keys and values of every running sequence (roofline; Pope et al. 2022, arXiv 2211.05102,
@@ -13,10 +13,10 @@ from encore.forecast.job import Generation, Job, Training
 from encore.forecast.memory import ENGINE
 from encore.forecast.model_size import Architecture, of_model
 
-STEP = 4e-3  # seconds of a step of decoding by vLLM beside reading: scheduling and launches
-SEQUENCE = 16e-6  # … and for each sequence in it: sampling and bookkeeping
+STEP = 4e-3  # seconds of a decoding step of vLLM, apart from reading memory: scheduling and launches
+SEQUENCE = 16e-6  # the same for each sequence in a step: sampling and bookkeeping
 HOP = 20e-6  # seconds of an exchange between the GPUs of a node; a layer has two
-FAR = 80e-6  # … between several nodes
+FAR = 80e-6  # the same between several nodes
 EAGER = 1.0e-3  # seconds of a layer in a step of transformers' generate, which launches kernels one by one
 MOST = 1024  # most sequences that an engine runs at once
 POINTS = 256  # points of the integral over a rollout
@@ -46,7 +46,7 @@ def of_generation(
 
 
 def rate(policy: Architecture, generation: Generation, gpus: int, gpu: GPU, assumed: Assumptions) -> float:
-    """Return the tokens that one GPU generates in a second, in the mean over a rollout."""
+    """Return the tokens that one GPU generates in a second, averaged over a rollout."""
     took = of_generation(policy, generation, gpus, gpu, assumed)
     return generation.completions * generation.mean / took / gpus if took else 0.0
 
@@ -99,7 +99,7 @@ def _step(
 
 
 def _touched(policy: Architecture, sequences: float) -> float:
-    """Return the parameters that a step reads: of the experts, those that some sequence visits."""
+    """Return the parameters that a step reads; of the experts, only those that a sequence visits."""
     if not policy.sparse:
         return policy.active
     shared = policy.parameters - policy.embedding
@@ -109,7 +109,7 @@ def _touched(policy: Architecture, sequences: float) -> float:
 
 
 def _at_once(policy: Architecture, generation: Generation, gpu: GPU) -> float:
-    """Return how many sequences of mean length the memory of one copy has room for."""
+    """Return how many sequences of mean length fit into the memory of one copy."""
     if generation.engine == "hf":
         return math.inf  # TRL generates a whole rollout at once
     free = generation.share * gpu.memory * generation.width
@@ -119,7 +119,7 @@ def _at_once(policy: Architecture, generation: Generation, gpu: GPU) -> float:
 
 
 def of_training(job: Job, policy: Architecture, gpu: GPU, assumed: Assumptions) -> float:
-    """Return the seconds of the passes, or of what the GPUs exchange for them if that takes longer."""
+    """Return the seconds of the passes, or of the GPUs' exchange for these passes if it takes longer."""
     training = job.training
     if training is None:
         return 0.0
@@ -130,20 +130,21 @@ def of_training(job: Job, policy: Architecture, gpu: GPU, assumed: Assumptions) 
 
 
 def _exchanged(job: Job, policy: Architecture, training: Training, gpu: GPU, assumed: Assumptions) -> float:
-    """Return the seconds in which gradients, and under FSDP weights too, pass between the GPUs."""
+    """Return the seconds in which the GPUs exchange gradients and, under FSDP, weights too."""
     if job.gpus == 1:
         return 0.0
     link = gpu.link if job.gpus <= NODE else assumed.between_nodes
     if not job.shard:
         trained = policy.parameters if not training.lora else training.lora * policy.linear
         return training.steps * 2 * training.bytes_a_weight * trained / link
-    parts = max(training.batch / job.gpus / training.rows, 1.0)  # micro-batches of a GPU, a step
-    gathers = 3 + training.scored + (1 if job.reference else 0)  # forward, backward, gradients; scoring
+    parts = max(training.batch / job.gpus / training.rows, 1.0)  # micro-batches of a GPU in a step
+    # passes that gather the weights: forward, backward, gradients; scoring
+    gathers = 3 + training.scored + (1 if job.reference else 0)
     return training.steps * parts * gathers * 2 * policy.parameters / link
 
 
 def operations(job: Job, policy: Architecture) -> float:
-    """Return the operations of the mathematics: what is computed twice to save memory counts once."""
+    """Return the operations that the mathematics needs; those repeated in order to save memory count once."""
     total = 0.0
     if generation := job.generation:
         each = generation.prompt / generation.shared + generation.mean
@@ -156,13 +157,13 @@ def operations(job: Job, policy: Architecture) -> float:
 
 
 def _passes(job: Job, policy: Architecture, training: Training, again: bool) -> float:
-    """Return the operations of all passes over what is trained on; `again`: with recomputation."""
+    """Return the operations of all passes over the training data; `again`: including recomputation."""
     tokens = training.steps * training.batch * training.mean
     backward = 1 if training.lora else 2
     extra = 1 if again and training.checkpointing else 0
     each = _forward(policy, training.mean / 2)
     total = (1 + backward + extra + training.scored) * each
-    uses = training.scored or 1.0  # the reference and rewards are asked once a rollout
+    uses = training.scored or 1.0  # the reference and rewards run once for each rollout
     if job.reference:
         total += uses * _forward(of_model(job.reference), training.mean / 2)
     if job.critic:

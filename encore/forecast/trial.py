@@ -1,4 +1,4 @@
-"""A trial of a job: cut short, run by its ordinary command in a separate process, and its outcome.
+"""A trial of a job, which is cut short and run by its ordinary command in a separate process.
 
 A stage has two optimizer steps, because an optimizer has its state from the second one on, and the first one
 of a process is slow. An evaluation has a few items. All other settings of the recipe stay.
@@ -27,8 +27,8 @@ from encore.runtime.gpus import SPREAD
 Config = dict[str, Any]  # config of a stage or an evaluation, as its job gets it
 STEPS = 2
 DRAWS = ("sample", "rejection_sampling")  # stages whose time depends on the number of their problems
-LEAST_ROWS = 64  # rows of data for a later stage: some are held out, and others have no pair left
-SPARE = 1.5  # data for this multiple of the steps
+LEAST_ROWS = 64  # rows of data for a later stage, because some are held out and others have no pair left
+SPARE = 1.5  # multiple of the steps' data that is made, to be safe
 COMPLETIONS = 256  # most completions that an evaluation draws of a task
 Runner = Callable[[Sequence[str], int, Path], int]  # module and arguments, threads, log -> exit status
 ROOM = "a smaller per_device_train_batch_size (with global_batch the result stays), gradient_checkpointing, "
@@ -39,13 +39,14 @@ ROOM += "lora or resources.shard: fsdp would help"
 class Shortened:
     config: Config
     share: float  # share of the whole work, if it is known beforehand; else 1
-    unknown: tuple[str, ...] = ()  # what the share leaves out, because its size is not known
+    unknown: tuple[str, ...] = ()  # things that the share leaves out because their size is not known
 
 
 def cut_stage(config: Config, rows: int, problems: int, from_cut: bool) -> Shortened:
     """Return the stage with two steps or, if it draws completions, with `rows` of its `problems`.
 
-    `from_cut`: its data come from a stage that was cut short, and may be fewer than `problems` asks for.
+    `from_cut`: the stage's data come from a stage that was cut short, so there may be fewer than `problems`
+    asks for.
     """
     kind, short = config["run"], {key: value for key, value in config.items() if key != "evaluate_every"}
     if kind in SPREAD:
@@ -61,7 +62,7 @@ def cut_stage(config: Config, rows: int, problems: int, from_cut: bool) -> Short
 
 
 def rows_needed(stages: Sequence[TrainingStage], processes: int) -> int:
-    """Return how many rows of data the stages that learn from rows need at least."""
+    """Return the least number of rows of data with which all stages that learn from rows can be tried."""
     steps = [stage.step_size(processes) for stage in stages]
     return max([LEAST_ROWS, *(ceil(SPARE * size) for size in steps)])
 
@@ -79,7 +80,7 @@ def steps(stage: TrainingStage | PolicyGradientStage, epochs: float) -> int:
 
 
 def seconds_a_step(stage: Stage, first: float, later: float) -> float:
-    """Return the seconds of a step on average, from those of the first one and of a later one.
+    """Return the mean seconds of a step, from the seconds of the first step and of a later step.
 
     If a rollout is used for several steps, only the first of them pays for it.
     """
@@ -88,13 +89,13 @@ def seconds_a_step(stage: Stage, first: float, later: float) -> float:
 
 
 def cut_evaluation(config: Config) -> Shortened:
-    """Return the evaluation with so few items that none of its tasks draws more than COMPLETIONS."""
+    """Return the evaluation with so few items that no task draws more than COMPLETIONS completions."""
     tasks, whole, left, unknown = {}, 0.0, 0.0, []
     for name, task in config["tasks"].items():
         samples = task.get("samples") or 1
-        few = max(1, COMPLETIONS // samples)
+        most_items = max(1, COMPLETIONS // samples)
         items = task.get("items")
-        tasks[name] = {**task, "items": min(items or few, few)}
+        tasks[name] = {**task, "items": min(items or most_items, most_items)}
         if items is None:
             unknown.append(name)
             continue
@@ -115,7 +116,10 @@ def barely(config: Config) -> Config:
 
 
 def whole_s(loading: float, cut: float, share: float) -> float:
-    """Return the seconds of the whole, from those of loading alone and of loading and a share of the work."""
+    """Return the seconds of the whole work, from the times of loading and of a share.
+
+    `loading` is the time of loading alone, `cut` of loading and the `share` of the work.
+    """
     return loading + max(cut - loading, 0.0) / share
 
 
@@ -123,11 +127,11 @@ def whole_s(loading: float, cut: float, share: float) -> float:
 class Made:
     """The outcome of a job; if the job failed, `failure` says why in one line."""
 
-    out: Path  # metrics.json of a stage, the scores of an evaluation
+    out: Path  # metrics.json of a stage, or the scores of an evaluation
     wall_s: float
     failure: str | None = None
 
-    def read(self, name: str = "") -> dict[str, Any]:
+    def content(self, name: str = "") -> dict[str, Any]:
         """Return the content of `out`, or of the file `name` beside it."""
         path = self.out.with_name(name) if name else self.out
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -141,11 +145,11 @@ class Made:
     @property
     def product_mib(self) -> float:
         """The size of the stage's product in MiB."""
-        return sum(sentinel.read(self.out)["files"].values()) / 2**20
+        return sum(sentinel.read_sentinel(self.out)["files"].values()) / 2**20
 
 
 def in_a_process(words: Sequence[str], threads: int, log: Path) -> int:
-    """Run `python -m` with these words, its stderr to `log`, as the rules of the workflow run it."""
+    """Run `python -m` with these words as the workflow's rules do, with its stderr in `log`."""
     several = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     with log.open("w", encoding="utf-8") as stderr:
         command = [sys.executable, "-m", *words]
@@ -160,7 +164,7 @@ def run_stage(
     place: tuple[str, Path],
     run: Runner,
 ) -> Made:
-    """Run a stage; `machine`: the options that say on how many GPUs; `place`: its name, and its folder."""
+    """Run a stage; `machine` are the options on its GPUs, and `place` is its name and its folder."""
     name, folder = place
     out = folder / "metrics.json"
     threads = config.get("threads", 1)
@@ -180,7 +184,7 @@ def run_evaluation(
     place: tuple[str, Path],
     run: Runner,
 ) -> Made:
-    """Run an evaluation of `model`: a stage's metrics.json, or `hub:` with what a recipe names."""
+    """Run an evaluation of `model`, a stage's metrics.json or `hub:` and the name that a recipe gives."""
     name, folder = place
     out = folder / "scores.json"
     words = [

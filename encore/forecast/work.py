@@ -26,19 +26,19 @@ from encore.recipe.kinds.stage import Drawing
 from encore.recipe.kinds.training import TrainingStage, TuningStage
 from encore.recipe.machine import Engine
 
-STEPS = 3  # whole solutions in the roll-outs from all steps of a solution: six steps, half from each
+STEPS = 3  # whole solutions in the rollouts from all steps of a solution: six steps, half from each
 POSITIONS = 1024  # max_length of TRL's trainers if a recipe does not set it
-# bytes of the optimizer's state for a trained number, if not Adam's two moments in float32
+# bytes of the optimizer's state for a trained number, unless it is Adam's two moments in float32
 OPTIMIZERS = {"sgd": 0.0, "rmsprop": 4.0, "adafactor": 0.1, "adamw_8bit": 2.0, "adamw_bnb_8bit": 2.0}
 OPTIMIZERS |= {"paged_adamw_8bit": 2.0, "lion_32bit": 4.0}
 Learning = TrainingStage | PolicyGradientStage
 
 
 def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = None) -> Job:
-    """Return what a node of the graph takes, with as many GPUs as its recipe says.
+    """Return the job of a node of the graph, with as many GPUs as its recipe says.
 
-    `most` is the number of GPUs there are; a stage that is spread over several takes all, but those of its
-    server. Raises UserError for a model without a configuration, and if a batch does not divide.
+    `most` is the number of GPUs of the machine. A stage that is spread over several GPUs takes all, except
+    its server's. Raises UserError for a model without a configuration, and if a batch does not divide.
     """
     if node.kind == "eval":
         return _evaluation(graph, node, assumed)
@@ -58,9 +58,9 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
     if isinstance(stage, LabelStage):
         return _labels(graph, node, stage, job, assumed)
     assert isinstance(stage, Drawing | LabelStepsStage)
-    if stage.args is None:  # labels of a data set
+    if stage.args is None:  # the labels come from a data set
         return replace(job, gpus=0)
-    if isinstance(stage, LabelStepsStage):  # from every step of every reply
+    if isinstance(stage, LabelStepsStage):  # rollouts start from every step of every reply
         total *= made(graph, node, assumed)[1] * STEPS
     group, cap = stage.args.num_generations, stage.args.max_completion_length
     every = drawn(graph, node, asked_by(stage), stage, total * group, cap, assumed, group)
@@ -68,7 +68,7 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
 
 
 def _policy_of(graph: Graph, node: Node) -> Model | None:
-    """Return the model that a stage starts from, or that its product is; None if nothing names it."""
+    """Return the model that a stage starts from, or its product; None if nothing names a model."""
     model: Model | None = getattr(graph.stage(node), "model", None)
     if model:
         return model
@@ -77,13 +77,13 @@ def _policy_of(graph: Graph, node: Node) -> Model | None:
 
 
 def _members(graph: Graph, node: Node | None) -> tuple[Model, ...]:
-    """Return the networks of a reward model."""
+    """Return the number of networks in a reward model."""
     model = _policy_of(graph, node) if node else None
     return (model,) * getattr(graph.stage(node), "members", 1) if node and model else ()
 
 
 def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assumptions) -> Job:
-    """Return the job of a stage that trains, which has a policy so far."""
+    """Return the job of a stage that trains; `job` has only its policy so far."""
     inputs = graph.inputs(node)
     training, generation = _learning(graph, node, stage, job, assumed)
     rewards = _members(graph, inputs.get("reward_model")) + _members(graph, inputs.get("safety_model"))
@@ -112,7 +112,7 @@ def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assu
 def _learning(
     graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assumptions
 ) -> tuple[Training, Generation | None]:
-    """Return the sequences that a stage learns from, and the rollouts that it samples; None if none."""
+    """Return the sequences that a stage learns from, and its rollouts; None without rollouts."""
     processes = max(job.gpus, 1)
     size = stage.step_size(processes)
     generation, sequences, mean = None, float(size), 0.0
@@ -134,7 +134,7 @@ def _learning(
         documents = of_documents(graph, node)
         whole = documents.prompt + documents.completion if documents else longest * assumed.document
         mean, computed = min(whole, longest), longest
-    bf16 = args.bf16 is not False if stage.run != "policy_gradient" else True  # None: TRL's own choice
+    bf16 = args.bf16 is not False if stage.run != "policy_gradient" else True  # None means TRL's own choice
     options = getattr(args, "model_init_kwargs", None) or Loading()
     weight = DTYPES.get(str((options.model_extra or {}).get("dtype", "float32")).removeprefix("torch."), 4)
     training = Training(
@@ -144,7 +144,7 @@ def _learning(
         mean=mean,
         longest=longest,
         computed=computed,
-        # TRL's default is true, and a stage's false
+        # TRL's default is true; in stages it is false
         checkpointing="gradient_checkpointing" in args.model_fields_set and args.gradient_checkpointing,
         half=(job.gpus > 0 and (bf16 or args.fp16)) or weight == 2,
         bytes_a_weight=weight,
@@ -158,7 +158,7 @@ def _learning(
 
 
 def _stretched(graph: Graph, node: Node) -> bool:
-    """Return whether the stage, or one that its policy comes from, sets how many positions the model has."""
+    """Return whether this stage, or an earlier stage of its policy, sets the model's number of positions."""
     options = getattr(getattr(graph.stage(node), "args", None), "model_init_kwargs", None) or Loading()
     source = graph.inputs(node).get("policy")
     return "max_position_embeddings" in (options.model_extra or {}) or bool(
@@ -174,7 +174,7 @@ def _rollouts(
     job: Job,
     assumed: Assumptions,
 ) -> tuple[Generation, int]:
-    """Return what a stage samples, and its optimizer steps."""
+    """Return the rollouts that a stage samples, and the number of its optimizer steps."""
     steps, caps = stage.steps, {0: stage.args.max_completion_length or POSITIONS}
     rounds, tool = 1.0, None
     if isinstance(stage, GrpoStage):
@@ -196,7 +196,7 @@ def _rollouts(
     group = present(stage.args.num_generations) if isinstance(stage, RolloutStage) else 1
     engine = Engine(backend="lean") if lean else Engine()
     every = drawn(graph, node, asked_by(stage), engine, sampled, round(cap), assumed, group)
-    longest = max(caps.values()) + (tool.calls * tool.longest if tool else 0)  # its results come on top
+    longest = max(caps.values()) + (tool.calls * tool.longest if tool else 0)  # results are beyond the cap
     every = replace(every, rollout=float(min(rollout * rounds, sampled)), longest=longest)
     if isinstance(stage, PolicyGradientStage) or not stage.args.use_vllm:
         by_half = not isinstance(stage, PolicyGradientStage) and stage.args.bf16
@@ -211,7 +211,7 @@ def _rollouts(
 
 
 def _copies(graph: Graph, node: Node, stage: TrainingStage, assumed: Assumptions) -> float:
-    """Return the sequences of an example: two of a pair, all of a grouped ranking, one of a labelled text."""
+    """Return the sequences in an example: two of a pair, all of a grouped ranking, one of a labelled text."""
     if isinstance(stage, DpoStage):
         return 2.0
     if not isinstance(stage, RewardModelStage) or stage.labels:
@@ -221,7 +221,7 @@ def _copies(graph: Graph, node: Node, stage: TrainingStage, assumed: Assumptions
 
 
 def _examples(graph: Graph, node: Node, assumed: Assumptions) -> float:
-    """Return the examples of an epoch: demonstrations, rankings, or the pairs of rankings."""
+    """Return the number of examples in an epoch: demonstrations, rankings, or pairs of rankings."""
     stage, (total, _) = graph.stage(node), rows(graph, node, assumed)
     by_labels = isinstance(stage, RewardModelStage) and stage.labels
     shuffled = isinstance(stage, RewardModelStage) and stage.comparisons == "shuffled"
@@ -237,7 +237,7 @@ def _positions(stage: TrainingStage) -> int:
 
 
 def _scored(stage: Learning) -> float:
-    """Return the forward passes for old log-probabilities of a sequence, per optimizer step on it."""
+    """Return the forward passes for old log-probabilities of a sequence, for each step on it."""
     if not isinstance(stage, RolloutStage):
         return 0.0
     is_stale = stage.steps_a_rollout > 1 or isinstance(stage, PpoStage)
@@ -245,7 +245,7 @@ def _scored(stage: Learning) -> float:
 
 
 def _labels(graph: Graph, node: Node, stage: LabelStage, job: Job, assumed: Assumptions) -> Job:
-    """Return the job of a stage that labels: a model that reads, or nothing that costs anything here."""
+    """Return the job of a stage that labels. If no model labels, the job costs nothing."""
     inputs, (inputs_rows, replies) = graph.inputs(node), made(graph, node, assumed)
     documents = of_documents(graph, node)
     shown = inputs_rows * (documents.prompt + documents.completion if documents else 2 * assumed.prompt)
@@ -277,7 +277,7 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
         asked = [Prompts(task.task, task.form.template)] if task.task else []
         group = round(completions / task.items)
         every.append(drawn(graph, node, asked, evaluation, completions, task.max_gen_toks, assumed, group))
-        if task.judge:  # two replies, in both orders
+        if task.judge:  # each pair of replies is shown in both orders
             shown = every[-1].completions * 2 * (every[-1].prompt + 2 * every[-1].mean)
             judges.append((task.judge.model, shown))
     gpus = graph.machine(node).gpus

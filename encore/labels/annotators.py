@@ -22,7 +22,7 @@ from encore.recipe.kinds.label import Labeller
 from encore.worlds.protocol import Problem
 
 Scores = list[list[float]]  # K scores for each row
-MOST = 1e3  # largest factor of the judge's own bias; above it nothing changes
+MOST = 1e3  # largest factor of the judge's own bias; larger factors change nothing
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Labels:
 
 
 def rewarded(rows: Sequence[Sample], reward: Callable[[Problem, str], float]) -> Scores:
-    """Return a world's reward of each completion, joined to the prefill at the end of its prompt."""
+    """Return a world's reward of each completion, with the prefill of its prompt put before it."""
     scores = []
     for row in rows:
         problem = samples.problem(row)
@@ -60,13 +60,13 @@ def annotated(gold: Scores, dials: Labeller, seed: int) -> Labels:
 def ai_judge(
     gold: Scores, judge_scores: Scores, rows: Sequence[Sample], dials: Labeller, seed: int
 ) -> Labels:
-    """Return rankings of an AI judge that has the scores `judge_scores`.
+    """Return rankings of an AI judge with the scores `judge_scores`.
 
     The judge sees both orders. The dial `accuracy` sets its temperature or, if `temperature` is set, its
     bias. The same judge is right less often when it sees only one order.
     """
     tokens = [row["tokens"] for row in rows]
-    both, position = dials.both_orders, dials.position_bias
+    orders, position = dials.both_orders, dials.position_bias
 
     def perceived(bias: float, both_orders: bool = True) -> Scores:
         return [
@@ -87,7 +87,7 @@ def ai_judge(
     elif dials.accuracy is not None:
         seen, truth = plackett_luce.gaps(perceived(bias)), plackett_luce.gaps(gold)
         temperature = plackett_luce.temperature_for(seen, accuracy=dials.accuracy, truth=truth)
-    return _ranked(perceived(bias, both), temperature, seed, {"temperature": temperature, "bias": bias})
+    return _ranked(perceived(bias, orders), temperature, seed, {"temperature": temperature, "bias": bias})
 
 
 def _bias_for(fair: Floats, unfair: Floats, truth: Floats, accuracy: float, temperature: float) -> float:
@@ -149,7 +149,8 @@ def quality(rows: Sequence[Sample], labels: Labels, gold: Scores | None) -> dict
         for i in range(len(texts)):
             for j in range(i + 1, len(texts)):
                 gap, longer = scores[i] - scores[j], tokens[i] - tokens[j]
-                if texts[i] == texts[j] or not abs(gap) > 0:  # equal texts, a tie, or a score that is NaN
+                # the texts are equal, the scores are equal, or a score is NaN
+                if texts[i] == texts[j] or not abs(gap) > 0:
                     continue
                 pairs += 1
                 votes.setdefault("first_preferred", []).append(gap > 0)

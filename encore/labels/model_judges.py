@@ -93,13 +93,14 @@ class Judge:
     key: str  # the configuration key that names the model, for messages
 
     def answers(self, questions: Sequence[str]) -> tuple[list[float], int]:
-        """Return P(1) for each question and the tokens read. Raises UserError if a question does not fit."""
+        """Return P(1) for each question, and the tokens read. Raises UserError if a question is too long."""
         ids = prompt_ids(questions, self.tokenizer)
         longest = max(map(len, ids), default=0)
         limit = getattr(self.model.config, "max_position_embeddings", None)
         if limit is not None and longest > limit:
             raise UserError(
-                f"{self.key}.question: the longest has {longest} tokens, the model {limit} positions"
+                f"{self.key}.question: the longest question has {longest} tokens, but the model has {limit} "
+                "positions"
             )
         return preferred(self.model, self.tokenizer, ids, self.digits), sum(map(len, ids))
 
@@ -128,7 +129,8 @@ def preferred(
             logits = model(
                 input_ids=padded["input_ids"],
                 attention_mask=mask,
-                position_ids=(mask.cumsum(1) - 1).clamp(min=0),  # counts the real tokens, as without padding
+                # counts only real tokens, as if there were no padding
+                position_ids=(mask.cumsum(1) - 1).clamp(min=0),
                 logits_to_keep=1,
                 use_cache=False,
             ).logits[:, -1, list(answers)]  # (batch, 2)
@@ -144,20 +146,20 @@ def ask(question: str, prompt: str, texts: Sequence[str], first: int, second: in
 
 
 def _flat(rows: Sequence[Sample]) -> tuple[list[str], list[str], list[bool]]:
-    """Return the prompt and the text of each completion and whether it was cut, one row after another."""
+    """Return prompt, text and a flag for a cut text of each completion, one row after another."""
     prompts = [row["prompt"] for row in rows for _ in row["completions"]]
     texts = [text for row in rows for text in row["completions"]]
     return prompts, texts, [cut for row in rows for cut in row["truncated"]]
 
 
 def _per_row(rows: Sequence[Sample], values: Sequence[float]) -> Scores:
-    """Return `values` of the completions of `_flat`, as K values for each row."""
+    """Return `values`, which are in the order of `_flat`, as K values for each row."""
     left = iter(values)
     return [[float(next(left)) for _ in row["completions"]] for row in rows]
 
 
 def tokens(rows: Sequence[Sample], tokenizer: Any) -> int:
-    """Return the tokens of all prompts and completions; a prompt counts once for each of its completions."""
+    """Return the number of tokens of all prompts and completions; each completion's prompt is counted."""
     widths = prompt_ids([row["prompt"] for row in rows], tokenizer)
     return sum(
         len(ids) * len(row["tokens"]) + sum(row["tokens"]) for ids, row in zip(widths, rows, strict=True)

@@ -14,7 +14,7 @@ so that the reply shown first gains `position_bias` over the last. When the judg
 position term averages to the same for all replies and is left out.
 
 T follows from what a study reports: how often two labellers agree, or a labeller agrees with gold. At T = 0
-there are no random errors, only those of the bias.
+there are no random errors, only errors from the bias.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from encore.errors import UserError
 
 Floats = NDArray[np.float64]
-HOTTEST = 1e4  # highest temperature, in standard deviations of the perceived gaps; above it nothing changes
+HOTTEST = 1e4  # highest temperature, in standard deviations of the perceived gaps; higher ones change nothing
 
 
 def annotator(utilities: Sequence[float], rng: np.random.Generator, temperature: float) -> list[int]:
@@ -108,14 +108,14 @@ def temperature_for(
     elif accuracy is not None and agreement is None:
         name, target, of = "accuracy", accuracy, lambda t: _accuracy(seen, t, truth)
     else:
-        raise UserError("labeller: expected one of agreement and accuracy")
-    _check(name, target, seen if truth is None else truth)
+        raise UserError("labeller: expected either agreement or accuracy")
+    _check_target(name, target, seen if truth is None else truth)
     falling = np.geomspace(HOTTEST, 1e-6, 201) * max(1e-9, float(np.std(seen)))
     return _crossing(name, of, target, np.append(falling, 0.0))
 
 
 def _crossing(name: str, of: Callable[[float], float], target: float, places: Floats) -> float:
-    """Return the point where `of` first reaches the target along `places`, by bisection."""
+    """Return the point of `places` where the function `of` first reaches the target, by bisection."""
     values = [of(float(place)) for place in places]
     at = next((i for i, value in enumerate(values) if value >= target), None)
     if at is None:
@@ -127,7 +127,7 @@ def _crossing(name: str, of: Callable[[float], float], target: float, places: Fl
     return after
 
 
-def _check(name: str, target: float, truth: Floats) -> None:
+def _check_target(name: str, target: float, truth: Floats) -> None:
     if not 0.5 < target <= 1:
         raise UserError(f"labeller.{name}: expected more than 0.5 and at most 1, got {target:g}")
     if not np.any(truth):

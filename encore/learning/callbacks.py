@@ -114,7 +114,7 @@ class WatchHealth(TrainerCallback):
     at every log line. `precision` is the precision in which the policy is trained.
     """
 
-    LOOKS = 20  # number of looks in a run, as a look reads all of the history
+    LOOKS = 20  # number of looks at the curve in a run; each look reads the whole history
 
     def __init__(self, progress: Progress, precision: health.Precision):
         self.progress = progress

@@ -14,7 +14,7 @@ from typing import TypedDict
 
 from encore.errors import UserError
 
-ALL = 256 * 2**20  # bytes
+ALL = 256 * 2**20  # bytes of a file that keeps all completions
 
 
 class Record(TypedDict, total=False):
@@ -34,8 +34,8 @@ class Record(TypedDict, total=False):
     reward: float
     rewards: dict[str, float | None]
     advantage: float
-    kl: float  # nats of the sequence; PPO has it
-    kept: bool  # whether the completion is kept, with dynamic or rejection sampling
+    kl: float  # KL of the sequence, in nats, which PPO logs
+    kept: bool  # whether dynamic or rejection sampling has kept the completion
 
 
 class CompletionsLog:
@@ -81,9 +81,9 @@ def correct(row: Record) -> bool:
 def by_correctness(rows: Sequence[Record], group_size: int) -> dict[str, float]:
     """Return accuracy, lengths of right and wrong completions in tokens, and shares of groups.
 
-    The shares are of groups all right, of groups all wrong, and of the wrong completions in mixed groups. In
-    `rows` one group follows another. Only rows with an accuracy reward count; without any the result is
-    empty. A mean over no completion is NaN, which the log leaves out.
+    The shares are of groups that are all right, of groups that are all wrong, and of the wrong completions in
+    mixed groups. In `rows` one group follows another. Only rows with an accuracy reward count; without any
+    the result is empty. A mean over no completion is NaN, which the log leaves out.
     """
     rows = [row for row in rows if "accuracy" in row["rewards"]]
     if not rows:

@@ -1,4 +1,4 @@
-"""Exact resume of the counts that TRL's trainers on fixed data keep (SFT, reward models, DPO)."""
+"""Exact resume of the counts that TRL's trainers keep for SFT, reward models and DPO."""
 
 from typing import Any
 

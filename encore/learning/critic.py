@@ -22,7 +22,7 @@ class LearningCritic(TrainerCallback):
     """A critic with its value loss and its optimizer, which makes a step whenever the policy's does."""
 
     def __init__(self, critic: Critic, ppo: PpoArgs, trainer: Any, measures: Measures):
-        """Make a critic whose steps are called by the callbacks of `trainer`."""
+        """Make a critic; callbacks of `trainer` call its steps."""
         self.trainer, self.args, self.measures, self.ppo = trainer, trainer.args, measures, ppo
         if self.args.gradient_checkpointing:
             critic.backbone.gradient_checkpointing_enable(self.args.gradient_checkpointing_kwargs)
@@ -39,7 +39,7 @@ class LearningCritic(TrainerCallback):
         return self.trainer.accelerator.unwrap_model(self.model)
 
     def groups(self) -> list[dict[str, Any]]:
-        """Return the weights that learn: the group that decays and the group that does not."""
+        """Return the two groups of weights that learn: with weight decay, and without it."""
         decayed = set(self.trainer.get_decay_parameter_names(self.critic))
         weights: dict[bool, list[nn.Parameter]] = {True: [], False: []}
         for name, weight in self.critic.named_parameters():
@@ -102,7 +102,7 @@ class LearningCritic(TrainerCallback):
     # -- resume ------------------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """Return the state for a checkpoint; of sharded weights, the part of this process."""
+        """Return the state for a checkpoint; if the weights are sharded, the part of this process."""
         return {
             "weights": learnt(self.critic),
             "optimizer": own_state(self.optimizer),

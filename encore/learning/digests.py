@@ -1,7 +1,8 @@
 """The digests of a training checkpoint, written when it is saved and checked before training resumes from it.
 
-The first process computes the digests of all files, a file a thread, right after all processes have written
-their files. The files are still in memory then, and SHA-256 takes half a second to a second a gigabyte.
+The first process computes the digests of all files, each file in its own thread, right after all processes
+have written their files. The files are still in memory then, and SHA-256 takes half a second to a second for
+each gigabyte.
 """
 
 import os
@@ -16,7 +17,7 @@ AT_ONCE = min(8, os.cpu_count() or 1)  # number of files that are read at the sa
 
 
 def write(checkpoint: Path, last: str) -> None:
-    """List the digests of all files in DIGESTS. The line of the file `last` ends the list."""
+    """Write the digests of all files to DIGESTS. The list ends with the line of the file `last`."""
     names = sorted(sizes(checkpoint), key=lambda name: (name == last, name))
     with ThreadPoolExecutor(AT_ONCE) as pool:
         computed = pool.map(lambda name: digests.of_file(checkpoint / name), names)
@@ -27,8 +28,8 @@ def write(checkpoint: Path, last: str) -> None:
 def damaged(checkpoint: Path, last: str) -> str | None:
     """Return the name of a file that is missing or not as it was saved; None if all files are as saved.
 
-    None is also returned without DIGESTS, as in a checkpoint of an earlier version, of which nothing is
-    known. `last` is the file whose line ends the list; a list that does not end with it is damaged itself.
+    None is also returned if there is no DIGESTS, as in checkpoints of earlier versions, because nothing is
+    known then. `last` is the file whose line ends the list; a list that does not end with it is damaged.
     """
     try:
         text = (checkpoint / DIGESTS).read_bytes().decode()

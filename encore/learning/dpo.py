@@ -41,7 +41,7 @@ def tokenise(pairs: Sequence[preferences.Pair], tokenizer: Any) -> list[TokenPai
 
 
 def length(pair: TokenPair) -> int:
-    """Return the tokens of the prompt and the longer completion."""
+    """Return the number of tokens in the prompt and the longer completion."""
     return len(pair["prompt_ids"]) + max(len(pair["chosen_ids"]), len(pair["rejected_ids"]))
 
 

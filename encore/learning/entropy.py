@@ -19,7 +19,7 @@ class EntropyBonus:
     def __init__(self, args: Any) -> None:
         self.args = args  # TRL's GRPOConfig
         self.coef: float = args.entropy_coef
-        self.entropy = float("inf")  # of the last optimizer step, over all processes
+        self.entropy = float("inf")  # mean entropy of the last optimizer step, over all processes
         self.sums: Tensor | None = None  # entropy and tokens of the present step, (2,)
 
     def __bool__(self) -> bool:

@@ -26,7 +26,7 @@ class Estimator(Part, Protocol):
     """An object that makes the advantages of a round of completions."""
 
     def estimate(self, batch: Minibatch, scores: Scores) -> Minibatch:
-        """Return the completions of `batch` to learn from, with their advantages, which are 0 in `batch`."""
+        """Return the completions of `batch` to learn from, with advantages; those in `batch` are 0."""
 
 
 class Stateless:
@@ -41,7 +41,7 @@ class Stateless:
 
 @dataclass(frozen=True)
 class Group(Stateless):
-    """The advantages of GRPO and of the variants in TRL, made of the group's rewards."""
+    """The advantages of GRPO and of its variants in TRL, computed from the rewards of a group."""
 
     size: int
     scale: str
@@ -56,7 +56,7 @@ class Group(Stateless):
 
 @dataclass(frozen=True)
 class Table(Stateless):
-    """An advantage of the table of `objectives.advantages`, of the accuracy reward alone if `of_accuracy`."""
+    """An entry of the table in `objectives.advantages`; `of_accuracy`: it uses the accuracy reward alone."""
 
     function: advantages.Advantage
     size: int
@@ -164,7 +164,10 @@ class Gae:
 
 
 def of_stage(name: str | None, args: Any, read_steps: Callable | None) -> Estimator:
-    """Return the estimator that a stage's key `advantage` names; if None, TRL's by `args`, a GRPOConfig."""
+    """Return the estimator that a stage's key `advantage` names.
+
+    If the key is None, it is TRL's estimator by `args`, a GRPOConfig.
+    """
     size = args.num_generations
     if name is None:
         return Group(size, args.scale_rewards, args.multi_objective_aggregation == "normalize_then_sum")

@@ -97,7 +97,7 @@ def _shard(trainer: Resumable) -> None:
     if gpus.sharded():
         if not (trainer.is_fsdp_enabled and trainer.args.world_size > 1):
             raise UserError(
-                "resources.shard: fsdp spreads weights over several GPUs, and this stage has not got them"
+                "resources.shard: fsdp spreads weights over several GPUs, which this stage does not have"
             )
         lora.show_ends(trainer.model)
 
@@ -117,7 +117,7 @@ def _watch(
 
 
 def _train(trainer: Resumable, newest: Path | None, step: int) -> None:
-    """Train on from `newest`, the checkpoint at `step`, or from the beginning; trackers follow along."""
+    """Train on from the checkpoint `newest` at `step`, or from the beginning, with its trackers."""
     if newest:
         trainer.add_callback(Resume(trainer, newest))
     with tracking.followed(trainer.args, step) as trackers:
@@ -130,7 +130,7 @@ def _train(trainer: Resumable, newest: Path | None, step: int) -> None:
 
 
 def _made_on(args: Any) -> dict[str, int | str]:
-    """Return the number of processes of a training, and each process's part of the batch of a step."""
+    """Return the number of processes of a training, and each process's part of a step's batch."""
     part = args.train_batch_size * args.gradient_accumulation_steps
     return {
         "processes": args.world_size,

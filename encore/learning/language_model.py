@@ -10,11 +10,11 @@ from encore.learning.resumable import EPOCH_STRIDE, Resumable
 
 
 class SortedWindows(Sampler[int]):
-    """A random order whose windows, one for each optimizer step, are sorted by length.
+    """A random order cut into windows, one for each optimizer step, and each sorted by length.
 
-    With gradient accumulation the micro-batches of a step then hold documents of like length, so there is
-    little padding. The documents of a step, hence its gradient, are those of a plain random order. An
-    incomplete last window is left out.
+    With gradient accumulation the micro-batches of a step then hold documents of similar length, so there is
+    little padding. The documents of a step, and so its gradient, are the same as in the plain random order.
+    An incomplete last window is left out.
     """
 
     def __init__(self, lengths: Sequence[int], window: int, seed: int):

@@ -36,7 +36,8 @@ def loss_metrics(
     def of_completions(values: Tensor) -> Tensor:
         if values.shape[1] == 1:
             return accelerator.gather(values[:, 0])
-        return accelerator.gather((values * batch.mask).sum(-1) / batch.mask.sum(-1))  # NaN if empty
+        # NaN for a completion without tokens
+        return accelerator.gather((values * batch.mask).sum(-1) / batch.mask.sum(-1))
 
     metrics = {} if terms.kl is None else {"kl": mean(terms.kl)}
     metrics["entropy"] = mean(entropy)

@@ -1,4 +1,4 @@
-"""The metrics of rollouts in the log lines, by TRL's names: of completions, of rewards, and of the loss.
+"""The metrics of a rollout's completions, rewards and loss in the log lines, by TRL's names.
 
 TRL's trainer keeps a list of the values of each metric until the next log line, which shows their means.
 """
@@ -36,7 +36,7 @@ class Measures:
     def __init__(
         self, trainer: Any, entropy_bonus: EntropyBonus, of_critic: bool = False, clips: bool = True
     ):
-        """Make the metrics of `trainer`. `of_critic`: a critic makes the advantages; groups may mean nothing.
+        """Make the metrics of `trainer`. `of_critic`: advantages come from a critic, not from groups.
 
         `clips`: the loss is one of `objectives.grpo`, which report where the clip cuts the gradient.
         """
@@ -58,7 +58,7 @@ class Measures:
         self.add(name, self.accelerator.gather(value.detach()).mean().item())
 
     def set(self, name: str, value: float) -> None:
-        """Have the log line show the newest value of `name`, not a mean."""
+        """Make the log line show the newest value of `name`, not a mean."""
         self.log[name] = [value]
 
     # -- a round of completions ------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class Measures:
             self.add(name, value)
 
     def sampler(self, batch: Minibatch) -> None:
-        """Add the distance of the sampler from the policy, if the loss is corrected for it."""
+        """Add the distance between sampler and policy, if the loss is corrected for it."""
         if batch.correction is None:
             return
         assert batch.old is not None
@@ -119,7 +119,7 @@ class Measures:
         self.over_processes("sampling/importance_sampling_ratio", weights, kinds)
 
     def over_processes(self, name: str, values: Tensor, kinds: Mapping[str, Callable]) -> None:
-        """Add measures of this process's `values`, combined over the processes by the same measure."""
+        """Add measures of `values`; `kinds` say how the measures of all processes are combined."""
         for kind, measure in kinds.items():
             local = measure(values) if values.numel() else values.new_zeros(())
             self.add(f"{name}/{kind}", measure(self.accelerator.gather(local)).item())
@@ -133,7 +133,7 @@ class Measures:
         self.add_mean("advantage/abs", size.mean())
 
     def groups(self, records: Sequence[Record]) -> list[Record]:
-        """Add the completions of a round as they are recorded, and return the records of all processes."""
+        """Add the measures of groups by the records of a round; return the records of all processes."""
         rows, size = gather_object(list(records)), self.trainer.num_generations
         for name, value in (by_correctness(rows, size) | by_domain(rows, size) | by_calls(rows)).items():
             self.add(name, value)
@@ -203,7 +203,7 @@ class Measures:
 
 
 def record_advantages(records: Sequence[Record], batch: Minibatch) -> None:
-    """Write the advantage of each completion into its record; the mean if each token has an advantage."""
+    """Write each completion's advantage into its record; if each token has an advantage, write the mean."""
     advantages = batch.advantages
     if advantages.dim() > 1:
         advantages = completion_means(advantages, batch.completion_mask)

@@ -1,7 +1,7 @@
 """The tensors of a rollout, with functions to choose, join, shuffle and cut them.
 
 A rollout is first `Tokens`, the sampled tokens. Log-probabilities and advantages make it a `Minibatch`, with
-all completions of the rollout or with those of a micro-batch.
+all completions of the rollout or of a micro-batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ AnyTokens = TypeVar("AnyTokens", bound="Tokens")
 
 @dataclass(frozen=True)
 class Tokens:
-    """B completions of at most T tokens, of prompts of at most P; prompts are padded on the left."""
+    """B completions of at most T tokens; their prompts of at most P tokens are padded on the left."""
 
     prompt_ids: Tensor  # (B, P)
     prompt_mask: Tensor  # (B, P) 1 at real tokens
@@ -50,9 +50,9 @@ class Tokens:
 
 @dataclass(frozen=True, kw_only=True)
 class Minibatch(Tokens):
-    """Completions with all that their loss is computed from; log-probabilities are in nats."""
+    """Completions and everything that their loss is computed from; log-probabilities are in nats."""
 
-    advantages: Tensor  # (B,) of a completion, or (B, T) of each token
+    advantages: Tensor  # (B,), one for each completion, or (B, T), one for each token
     old: Tensor | None = None  # (B, T) log pi_old; None if the rollout is one update, or not yet computed
     ref: Tensor | None = None  # (B, T) log pi_ref; None without KL in the loss, or if not yet computed
     sampled: Tensor | None = None  # (B, T) the sampler's log-probabilities, NaN where it reports none
@@ -79,7 +79,7 @@ def cut(batch: AnyTokens, parts: int) -> list[AnyTokens]:
 
 
 def together(parts: Sequence[AnyTokens]) -> AnyTokens:
-    """Return the batch that `cut` has cut into `parts`."""
+    """Return the whole batch that `cut` has cut into `parts`."""
     return _each(parts[0], lambda name, value: torch.cat([vars(part)[name] for part in parts]))
 
 
@@ -107,7 +107,7 @@ def on_device(batch: AnyTokens, device: Any) -> AnyTokens:
 
 
 def _each(batch: AnyTokens, change: Callable[[str, Tensor], Tensor]) -> AnyTokens:
-    """Return `batch` with each of its tensors changed; `change` takes the name of the field too."""
+    """Return `batch` with each tensor changed by the function `change`, which also takes the field's name."""
     return replace(
         batch, **{name: change(name, value) for name, value in vars(batch).items() if value is not None}
     )

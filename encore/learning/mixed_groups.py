@@ -34,7 +34,7 @@ def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bo
     """Return the numbers of the `prompts` prompts of round `number`, counted from 0 over the whole run.
 
     They are in the order of `EpochOrder`: a permutation in each epoch, without the last prompts if they do
-    not fill a round. So the first round has the prompts of a run without dynamic sampling.
+    not fill a round. The first round therefore has the same prompts as a run without dynamic sampling.
     """
     epoch, place = divmod(number, available // prompts)
     generator = torch.Generator().manual_seed(seed + EPOCH_STRIDE * epoch)
@@ -43,9 +43,9 @@ def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bo
 
 
 class MixedGroups(Rollouts):
-    """Rollouts of mixed groups, whose prompts come from a cursor of their own and not from the dataloader."""
+    """Rollouts of mixed groups. Their prompts come from their own cursor, not from the dataloader."""
 
-    rounds_drawn = 0  # the cursor: nothing else decides which prompts come next
+    rounds_drawn = 0  # the cursor, which alone decides the next prompts
 
     def __init__(self, *parts: Any, max_rounds: int):
         super().__init__(*parts)
@@ -62,8 +62,8 @@ class MixedGroups(Rollouts):
         needed, rest = divmod(len(rows), size)
         if rest:
             raise UserError(
-                f"dynamic_sampling: a process samples {len(rows)} completions, no whole groups of {size}; "
-                "change per_device_train_batch_size or steps_per_generation"
+                f"dynamic_sampling: a process samples {len(rows)} completions, which are no whole groups of "
+                f"{size}; change per_device_train_batch_size or steps_per_generation"
             )
         parts: list[Minibatch] = []
         mixed_groups, lines, flags = 0, [], []
@@ -84,7 +84,7 @@ class MixedGroups(Rollouts):
             row["kept"] = flag
         if not sum(counts):
             raise UserError(self.nothing_to_learn(lines))
-        if mixed_groups < needed:  # only here are there enough other groups: in the last round
+        if mixed_groups < needed:  # only in the last round are there enough other groups
             others = [group for group in range(needed) if not mixed[group]]
             filler = _groups(sampled, others[: needed - mixed_groups], size)
             parts.append(replace(filler, advantages=torch.zeros_like(filler.advantages)))
@@ -129,5 +129,5 @@ class MixedGroups(Rollouts):
 
 
 def _groups(batch: Minibatch, groups: list[int], size: int) -> Minibatch:
-    """Return the completions of these groups, of `size` each, in this order."""
+    """Return the completions of the chosen groups in this order; a group has `size` completions."""
     return minibatch.rows(batch, [group * size + place for group in groups for place in range(size)])

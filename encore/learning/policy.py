@@ -31,10 +31,10 @@ from encore.models.packing import IGNORED, in_order, longest_first, piece_rows, 
 
 
 class LogProbs(NamedTuple):
-    """The results of a forward pass."""
+    """The log-probabilities, entropies and further results of a forward pass."""
 
     logp: Tensor  # (B, T) nats
-    entropy: Tensor | None  # (B, T) of the next token, nats; None unless asked for
+    entropy: Tensor | None  # (B, T) entropy of the next token, in nats; None unless asked for
     balance: Tensor | None = None  # () load-balancing loss of a mixture of experts; None unless asked for
 
 
@@ -42,9 +42,10 @@ class Policy:
     """The model that a trainer of TRL trains, and its reference."""
 
     def __init__(self, trainer: Any, reference: Reference | None, in_rewards: bool, share_prompts: bool):
-        """Take a trainer's model and its `reference`, None without KL. `in_rewards`: rewards contain the KL.
+        """Take a trainer's model and its `reference`, which is None without a KL term.
 
-        `share_prompts`: read a prompt once for all its completions.
+        `in_rewards`: the rewards contain the KL. `share_prompts`: a prompt is read once for all its
+        completions.
         """
         self.share_prompts = share_prompts
         self.trainer, self.reference, self.in_rewards = trainer, reference, in_rewards
@@ -57,7 +58,7 @@ class Policy:
 
     @cached_property
     def fine(self) -> bool:
-        """Whether rounding hardly changes a log-probability: by a millionth, in float32 on a CPU."""
+        """Whether rounding changes a log-probability by only about a millionth, as in float32 on a CPU."""
         accelerator = self.trainer.accelerator
         dtypes = {weight.dtype for weight in self.trainer.model.parameters()}
         whole = accelerator.mixed_precision == "no" and dtypes <= {torch.float32, torch.float64}
@@ -67,15 +68,16 @@ class Policy:
     def postpones(self) -> bool:
         """Whether pi_old and pi_ref of a rollout are computed only after its shuffle.
 
-        They are not if something reads them before, or if the reference is the policy without its adapter.
+        They are computed before if a reward or an advantage needs them, or if the reference is the policy
+        without its adapter.
         """
         adapted = self.needs_reference and self.reference is not None and self.reference.model is None
         return not (self.fine or self.corrects or self.in_rewards or adapted)
 
     def sampled(self, tokens: Tokens, sampled: Sampled) -> tuple[Tensor | None, Tensor | None]:
-        """Return log pi_old and log pi_ref of a new rollout, each (B, T); None if needed later or never.
+        """Return log pi_old and log pi_ref of a new rollout, each (B, T); None if not needed now.
 
-        The sampler's log-probabilities serve as pi_old if they equal the policy's but for rounding.
+        The sampler's log-probabilities serve as pi_old if they differ from the policy's by rounding alone.
         """
         if self.postpones:
             return None, None
@@ -117,7 +119,7 @@ class Policy:
         with_balance: bool = False,
     ) -> LogProbs:
         """Return the log-probabilities of completions under `model`, at most `rows` at a time."""
-        if with_balance:  # the balancing loss of experts, which only TRL's own pass adds up
+        if with_balance:  # the balancing loss of experts, which only TRL's own forward pass computes
             return LogProbs(
                 *self.trainer._get_per_token_logps_and_entropies(
                     model,
@@ -151,7 +153,7 @@ class Policy:
 def without_padding(
     model: Any, tokens: Tokens, rows: int | None, with_entropy: bool, accelerator: Any
 ) -> LogProbs:
-    """Return the log-probabilities under `model`, run in pieces of like length; 0 at padding."""
+    """Return the log-probabilities under `model`, run in pieces of similar length; 0 at padding."""
     ids, lengths = to_the_left(tokens.ids, tokens.mask)
     starts = tokens.prompt_mask.sum(dim=1)  # (B,) where each completion begins
     pieces = longest_first(lengths, piece_rows(rows or len(ids)))

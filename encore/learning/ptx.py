@@ -25,13 +25,13 @@ from encore.runtime import health
 
 @dataclass(frozen=True)
 class Ptx:
-    """Documents made by `packing.document`, and how they enter an update."""
+    """Documents made by `packing.document`, with the settings by which they enter an update."""
 
     documents: Sequence[dict[str, list[int]]]
     coefficient: float
-    batch_size: int  # documents for a micro-batch and process
+    batch_size: int  # documents in a micro-batch of a process
     seed: int
-    padding: int  # token id that pads
+    padding: int  # id of the padding token
 
     def batch(self, number: int) -> dict[str, torch.Tensor]:
         """Return the documents of micro-batch `number`: `input_ids` and `labels`, (batch, time)."""
@@ -76,11 +76,11 @@ def indices(number: int, size: int, count: int, seed: int) -> list[int]:
     return batch
 
 
-def read(said: ppo.Ptx, tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
-    """Return the documents that a stage's key `ptx` names, for one of `parts` that share its `batch_size`.
+def read_documents(said: ppo.Ptx, tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
+    """Return the documents that a stage's key `ptx` names, in batches for one of `parts` processes.
 
-    Raises UserError if the batch does not divide among the parts, if the tokenizer does not know a text, or
-    if a Hub dataset is not as described.
+    The processes share the `batch_size`. Raises UserError if it does not divide among them, if the tokenizer
+    does not know a text, or if a Hub dataset is not as described.
     """
     size, rest = divmod(said.batch_size, parts)
     if rest:
@@ -114,5 +114,5 @@ def texts(data: ppo.HubDocuments) -> list[str]:
     except UserError as error:
         raise UserError(f"ptx.data.{str(error).removeprefix('task.')}") from None
     if len(rows) < data.documents:
-        raise UserError(f"ptx.data.documents: {data.documents} asked, {data.name} has {len(rows)}")
+        raise UserError(f"ptx.data.documents: {data.documents} asked for, but {data.name} has {len(rows)}")
     return [str(text) for text in rows[: data.documents][data.text]]

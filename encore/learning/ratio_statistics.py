@@ -24,7 +24,8 @@ import torch
 
 from encore.learning.resumable import State
 
-SUMS = 7  # for tokens: number, sum and sum of squares of w - 1; for completions the same of s - 1; tokens cut
+# for tokens: number, sum and sum of squares of w - 1; for completions the same of s - 1; number of cut tokens
+SUMS = 7
 # edges of the histogram of log ratios: from 1e-6 to 10, four bins a factor of ten, on both sides of a bin at
 # 0
 POSITIVE = [10 ** (k / 4) for k in range(-24, 5)]
@@ -115,7 +116,7 @@ class RatioStatistics:
 
 
 def _histogram(logs: torch.Tensor) -> torch.Tensor:
-    """Return how many of `logs` lie in each bin between EDGES; the outermost bins also take all beyond."""
+    """Return how many of `logs` lie in each bin between EDGES; the outermost bins also count all beyond."""
     inner = torch.tensor(EDGES[1:-1], dtype=logs.dtype, device=logs.device)
     return torch.bincount(torch.bucketize(logs, inner, right=True), minlength=len(EDGES) - 1)
 

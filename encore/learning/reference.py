@@ -17,15 +17,15 @@ from encore.models.sharded import load_own_weights, own_weights, spread
 
 
 class Reference:
-    """The policy that the KL is measured to. `model` is None for the policy without its adapters."""
+    """The reference policy of a KL term. `model` is None if it is the policy without its adapters."""
 
     def __init__(self, model: Any | None, synced: bool = False):
-        """Take a model. `synced`: the reference follows the policy, so that a checkpoint must keep it."""
+        """Take a model. `synced`: the reference follows the policy, so a checkpoint must keep it."""
         self.model, self.synced = model, synced
 
     @contextmanager
     def in_force(self, trainer: Any) -> Iterator[Any]:
-        """Have the reference's model at hand in the `with` block."""
+        """Provide the reference's model in the `with` block."""
         if self.model is not None:
             yield self.model
             return
@@ -41,7 +41,7 @@ class Reference:
 
 
 def beside(model: Any | None, trainer: Any) -> Reference:
-    """Return the reference of a trainer of TRL's with fused log-probabilities; `model` as of `Reference`."""
+    """Return the reference of a TRL trainer, with fused log-probabilities; `model` is as in `Reference`."""
     args = trainer.args
     if model is not None:
         cast = args.cast_lm_head_to_fp32
@@ -51,7 +51,7 @@ def beside(model: Any | None, trainer: Any) -> Reference:
 
 
 def placed(model: Any, trainer: Any, learns: bool = True) -> Any:
-    """Return a model on this process's device beside the policy, or spread as the policy will be."""
+    """Return a model that runs beside the policy: on this process's device, or sharded like the policy."""
     if trainer.is_fsdp_enabled:
         return _as_policy(model, trainer.accelerator)
     return trainer.accelerator.prepare_model(model, evaluation_mode=not learns)
@@ -59,7 +59,7 @@ def placed(model: Any, trainer: Any, learns: bool = True) -> Any:
 
 @contextmanager
 def by_layers(module: Any) -> Iterator[None]:
-    """Have a trainer of TRL that is made in the `with` block spread its reference `_as_policy`.
+    """Make TRL's trainers spread their reference by `_as_policy` if they are made in the `with` block.
 
     `module` is the module of TRL that defines the trainer and imports `prepare_fsdp`.
     """
@@ -72,12 +72,12 @@ def by_layers(module: Any) -> Iterator[None]:
 
 
 def _as_policy(model: Any, accelerator: Any) -> Any:
-    """Spread `model` over all processes, in the precision that `accelerator` has the policy compute in."""
+    """Spread `model` over all processes; it computes in the precision that `accelerator` gives the policy."""
     return spread(model, exact_outputs(accelerator))
 
 
 def exact_outputs(accelerator: Any) -> Any:
-    """Have accelerate keep the outputs and the sums of gradients of a sharded policy exact.
+    """Make accelerate keep the outputs and the gradient sums of a sharded policy exact.
 
     accelerate would round log-probabilities and rewards to bfloat16 as they leave the model. Returns the
     changed precision policy of torch, or None if nothing is sharded or everything is computed in one

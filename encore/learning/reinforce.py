@@ -44,7 +44,7 @@ Row = dict[str, Any]
 class Rollout:
     """The responses of an epoch, with their rewards."""
 
-    problems: list[Row]  # a problem for each response
+    problems: list[Row]  # the problem of each response
     texts: list[str]
     responses: list[list[int]]  # token ids, the end-of-sequence token included
     values: dict[str, list[float]]  # reward function -> its value of each response
@@ -114,7 +114,7 @@ def roll_out(
     args: PolicyGradientArgs,
     step: int,
 ) -> Rollout:
-    """Sample `num_generations` responses to each problem and score them; `step` counts the updates so far."""
+    """Sample `num_generations` responses to each problem and score them; `step` counts updates so far."""
     ends = end_ids(model.generation_config, tokenizer)
     responses = sample(model, tokenizer, [row["prompt"] for row in problems], args)
     texts = [tokenizer.decode(ids[:-1] if ids[-1] in ends else ids) for ids in responses]
@@ -183,7 +183,7 @@ def of_tokens(log_pi: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
 
 
 def before(rollout: Rollout, log_pi: torch.Tensor, log_ref: torch.Tensor) -> dict[str, float]:
-    """Return the metrics of a rollout before the updates on it; KL and entropy in nats per token."""
+    """Return the metrics of a rollout before its first update; KL and entropy in nats per token."""
     mask, size = rollout.mask, rollout.rewards.shape[1]
     pi, ref = of_tokens(log_pi, rollout.ids), of_tokens(log_ref, rollout.ids)
     spread = rollout.rewards.std(dim=1) if size > 1 else torch.zeros(len(rollout.rewards))

@@ -1,8 +1,8 @@
-"""Exact resume: a run killed at any moment and started again ends with the same bits as a run never killed.
+"""Exact resume: a run that is killed at any moment ends with the same bits as an unbroken run.
 
 transformers' Trainer saves weights, optimizer, scheduler and random states. Exactness also needs (a)
-checkpoints that exist undamaged and completely, or not at all, (b) the loss summed since the last log line,
-(c) a data order that depends on the epoch only, and (d) what the parts of a trainer hold in memory. Each part
+checkpoints that are either complete and undamaged or do not exist, (b) the loss summed since the last log
+line, (c) a data order that depends on the epoch only, and (d) the state of each part of a trainer. Each part
 has the methods `state` and `restore`. A checkpoint has the states of all parts, in a file for each process.
 """
 
@@ -24,7 +24,7 @@ from encore.models.sharded import whole
 from encore.runtime import gpus
 from encore.runtime.files import saving
 
-STATE = "resume.pt"  # the file of the first process; a checkpoint is complete once it is there
+STATE = "resume.pt"  # the file of the first process; a checkpoint that has it is complete
 PARTIAL = "saving"  # a checkpoint is written here and then renamed, so that a kill leaves no half checkpoint
 SHARDS = "pytorch_model_fsdp_0"  # accelerate's folder of sharded weights in a checkpoint
 EPOCH_STRIDE = 1_000_003  # difference between the seeds of the data orders of two epochs
@@ -48,12 +48,12 @@ def discard_damaged(folder: Path, say: Callable[[str], None]) -> None:
             return
         discard(newest)
         before = last_checkpoint(folder)
-        then = f"going on from {before.name}" if before else "training starts anew"
-        say(f"warning: {newest}: {file} is damaged; {then}")
+        consequence = f"going on from {before.name}" if before else "training starts anew"
+        say(f"warning: {newest}: {file} is damaged; {consequence}")
 
 
 def discard(checkpoint: Path) -> None:
-    """Remove a checkpoint, its STATE first, so that the remains of a kill never look complete."""
+    """Remove a checkpoint, its file STATE first, so that after a kill its remains do not look complete."""
     (checkpoint / STATE).unlink(missing_ok=True)
     shutil.rmtree(checkpoint, ignore_errors=True)
 
@@ -64,20 +64,20 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 
 def check_processes(checkpoint: Path) -> None:
-    """Raise UserError unless `checkpoint` was saved by as many processes as there are now, sharded or not.
+    """Raise UserError unless `checkpoint` was saved by the present number of processes, sharded or not.
 
     Each process has its own part of a rollout, its own random state, and its own piece of sharded weights.
     """
-    then, now = len([*checkpoint.glob("resume*.pt")]), gpus.processes()
-    if then != now:
+    saved_by, now = len([*checkpoint.glob("resume*.pt")]), gpus.processes()
+    if saved_by != now:
         raise UserError(
-            f"{checkpoint}: {then} processes saved it, and {now} cannot go on from it; run the stage on "
-            f"{then} GPUs, or remove the checkpoint to start anew"
+            f"{checkpoint}: {saved_by} processes saved it, and {now} cannot go on from it; run the stage on "
+            f"{saved_by} GPUs, or remove the checkpoint to start anew"
         )
     sharded = (checkpoint / SHARDS).is_dir()
     if sharded != gpus.sharded():
-        was = "was sharded by fsdp" if sharded else "was not sharded"
-        raise UserError(f"{checkpoint}: its stage {was}; set resources.shard as then, or remove it")
+        state = "was sharded by fsdp" if sharded else "was not sharded"
+        raise UserError(f"{checkpoint}: its stage {state}; set resources.shard as then, or remove it")
 
 
 def _state_file(checkpoint: Path) -> Path:
@@ -102,7 +102,7 @@ class Part(Protocol):
     """A part of a trainer whose state is in each checkpoint."""
 
     def state(self) -> Any:
-        """Return a `State`, or a value that a `State` may contain: it is loaded with `weights_only=True`."""
+        """Return a `State`, or a value that a `State` may contain; it is loaded with `weights_only=True`."""
 
     def restore(self, state: Any) -> None:
         """Restore what `state` returned."""
@@ -117,7 +117,7 @@ class Clock:
     resumed: int = 0  # times the run was continued from a checkpoint
 
     def spent_s(self) -> float:
-        """Return the seconds so far."""
+        """Return the training seconds so far."""
         return self.earlier_s + (time.perf_counter() - self.began)
 
     def state(self) -> tuple[float, int]:
@@ -226,7 +226,7 @@ class OrderOfEpoch(TrainerCallback):
 
 
 def _write_checkpoint(trainer: Resumable, model: Any, trial: Any, folder: Path) -> None:
-    """Write a checkpoint and the states of the parts under `folder`/PARTIAL, then move it to its place."""
+    """Write a checkpoint with the states of the parts under `folder`/PARTIAL, then move it into `folder`."""
     args, name = trainer.args, f"checkpoint-{trainer.state.global_step}"
     partial = folder / PARTIAL / name
     if args.should_save:

@@ -32,9 +32,9 @@ from encore.models.packing import in_order, padded, within_positions
 from encore.models.reward_model import at_every_token, at_last_token
 from encore.objectives.losses import k_wise, right_or_wrong
 
-# sequences: K lists of token ids; better, worse: for each pair, the numbers of its sequences
+# sequences: K lists of token ids; better, worse: the numbers of each pair's sequences
 Element = dict[str, Any]
-# ids: token ids of prompt and completion; places: labelled positions in ids; labels: a label for each place
+# ids: token ids of prompt and completion; places: labelled positions in ids; labels: the label of each place
 Solution = dict[str, Any]
 Batch = dict[str, torch.Tensor]
 
@@ -107,7 +107,7 @@ class Scores(Counted, RewardTrainer, ABC):
 
     @abstractmethod
     def scores(self, model: Any, batch: Batch) -> torch.Tensor:
-        """Return the scores r, computed in pieces of rows of like length, so that there is little padding."""
+        """Return the scores r, computed in pieces of rows of similar length, which need little padding."""
 
     @abstractmethod
     def loss(self, scores: torch.Tensor, batch: Batch) -> torch.Tensor:
@@ -115,7 +115,7 @@ class Scores(Counted, RewardTrainer, ABC):
 
     @abstractmethod
     def measure(self, mode: str, scores: torch.Tensor, batch: Batch) -> None:
-        """Log TRL's metrics of a micro-batch; `mode`: train or eval."""
+        """Log TRL's metrics of a micro-batch; `mode` is train or eval."""
 
     def __init__(self, model: Any, forward: Callable, collate: Callable, *, args: Any, **options: Any):
         """Make a trainer. `forward` is the model's scoring.

@@ -1,4 +1,4 @@
-"""A rollout: completions that are sampled, scored, shuffled, cut into minibatches and kept for updates."""
+"""A rollout: its completions are sampled, scored, shuffled, cut into minibatches and kept for updates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -50,8 +50,8 @@ class Rollouts:
         self.trainer, self.sampler, self.scorer, self.policy = trainer, sampler, scorer, policy
         self.estimator, self.measures, self.options = estimator, measures, options
         self.kept: list[Minibatch] = []
-        self.sampled = 0  # completions so far, over all processes and rounds
-        self.rounds = 0  # calls that sampled them
+        self.sampled = 0  # number of completions so far, over all processes and rounds
+        self.rounds = 0  # number of calls that sampled them
 
     # -- what an update learns from ----------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ class Rollouts:
         return self.kept[self.trainer._step % parts]
 
     def step_tokens(self) -> Tensor | None:
-        """Return the tokens of the optimizer step divided by the processes, (); None if the loss needs none.
+        """Return the tokens of the optimizer step per process, (); None if the loss needs no number.
 
         DAPO Eq. 8 and CISPO divide by the number of completion tokens in an optimizer step. If a rollout has
         several steps, TRL divides by an equal share of the tokens of the rollout.
@@ -101,7 +101,7 @@ class Rollouts:
         return rollout
 
     def gathered(self, records: list[Record]) -> list[Record]:
-        """Log a round by its records, and return the records of all processes."""
+        """Log the measures of a round's records, and return the records of all processes."""
         rows = self.measures.groups(records)
         if self.options.caps:
             self.measures.set("completions/cap", float(self.cap))
@@ -140,7 +140,7 @@ class Rollouts:
         return batch, scores.records
 
     def tokens(self, sampled: Sampled, ended: Tensor) -> Tokens:
-        """Return the sampled tokens as tensors; completions that have not `ended` may be masked."""
+        """Return the sampled tokens as tensors; completions that did not end (`ended`) may be masked."""
         pad_token = self.trainer.processing_class.pad_token_id
         prompts = self.padded(sampled.prompts, pad_token, left=True)
         prompt_mask = self.padded([[1] * len(ids) for ids in sampled.prompts], 0, left=True)
@@ -151,7 +151,7 @@ class Rollouts:
         return Tokens(prompts, prompt_mask, completions, mask, self.padded(sampled.own, 1))
 
     def padded(self, values: Sequence[Sequence[Any]] | None, fill: int, left: bool = False) -> Any:
-        """Return lists of numbers as a tensor, (batch, longest), where None becomes NaN; None for None."""
+        """Return lists of numbers as a tensor, (batch, longest), None as NaN; None without lists."""
         if values is None:
             return None
         rows = [torch.tensor([torch.nan if x is None else x for x in row]) for row in values]

@@ -21,7 +21,7 @@ class Sampled:
     prompts: TokenLists  # token ids
     completions: TokenLists  # token ids, the end of sequence included
     logps: Logps = None  # log-probabilities of each completion's tokens; None if the sampler reports none
-    exact: bool = False  # whether `logps` are the policy's but for rounding
+    exact: bool = False  # whether `logps` equal the policy's log-probabilities up to rounding
     own: TokenLists | None = None  # 1 at the policy's tokens, 0 at a tool's; None if all are the policy's
     columns: dict[str, list[Any]] = field(default_factory=dict)  # further columns, for rewards and records
 
@@ -34,7 +34,7 @@ class Sampled:
 class Draw(Protocol):
     """An object that draws a completion of each context."""
 
-    exact: bool  # whether the log-probabilities are the policy's but for rounding
+    exact: bool  # whether the log-probabilities equal the policy's up to rounding
 
     def draw(
         self, contexts: TokenLists, cap: int, also: Sequence[int] = (), alike: int = 1
@@ -65,7 +65,7 @@ class TrlSampler:
         return self.trainer._generate_single_turn(contexts, None, {}, alike)
 
     def ask(self, cap: int, also: list[int]) -> None:
-        """Let completions from here on have at most `cap` tokens, and end with one of `also` too."""
+        """Limit completions to `cap` tokens from now on, and also end them at the tokens of `also`."""
         trainer, ends = self.trainer, [*self.ends, *also]
         trainer.max_completion_length, trainer.eos_token_ids = cap, ends
         if trainer.use_vllm:
@@ -110,7 +110,7 @@ class Sampler:
 
 
 class ToolSampler(Sampler):
-    """A sampler of completions in turns: the policy may call a tool, whose results become part of them.
+    """A sampler of completions in turns: the policy may call a tool, whose results are inserted.
 
     The loss, ratios, KL, entropies, lengths and rewards see the policy's own tokens alone, unless
     `learn_results`.

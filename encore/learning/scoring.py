@@ -16,10 +16,10 @@ from encore.objectives.advantages import total
 from encore.rewards.domains import check_routed, split
 from encore.sampling.turns import CALLS, TURNS
 
-Row = dict[str, Any]  # a prompt's columns, as rewards read them
+Row = dict[str, Any]  # the columns of a prompt that rewards read
 LEARNED = ("reward_model", "safety_model")  # rewards of which NaN is a fault, not the absence of a reward
 KEPT = ("answer", "difficulty", "domain", *CALLS, TURNS)  # columns that completions.jsonl keeps
-# for each function: its name and domain, its weight, and the rewards of all completions; raises UserError
+# takes each function's name and domain, its weight, and the rewards of all completions; may raise UserError
 Check = Callable[[Any, Sequence[str], Tensor, Tensor], None]
 
 
@@ -30,9 +30,9 @@ class Scores:
     names: list[str]  # names of the reward functions
     weights: Tensor  # (functions,)
     rewards: Tensor  # (completions of all processes, functions), NaN where a function gives no reward
-    own: slice  # which of the completions are this process's
+    own: slice  # the rows of this process's completions
     rows: list[Row]  # this process's prompts
-    texts: list[str]  # texts that the policy wrote to them
+    texts: list[str]  # texts that the policy wrote for these prompts
     ids: list[list[int]]  # the same texts as tokens
     ended: Tensor  # (this process's completions,) of bool: whether the last token ends it
     records: list[Record]  # the lines of completions.jsonl of this process's completions
@@ -63,13 +63,13 @@ class Scorer:
     def ended(self, sampled: Sampled) -> Tensor:
         """Return whether the policy has ended each completion, (completions,) of bool.
 
-        TRL also takes a padding token at the cap for an end, though a policy may sample it.
+        TRL also counts a padding token at the cap as an end, although a policy may sample this token.
         """
         flags = [tokens[-1] in self.ends for tokens in sampled.said]
         return torch.tensor(flags, device=self.trainer.accelerator.device)
 
     def score(self, rows: list[Row], sampled: Sampled, ended: Tensor) -> Scores:
-        """Score the policy's own text of the completions of `rows`, without a tool's results.
+        """Score the completions of `rows` by the policy's own text, without a tool's results.
 
         Raises UserError if a reward that must be a finite number is not.
         """
@@ -99,7 +99,7 @@ class Scorer:
         )
 
     def rewards(self, rows: list[Row], texts: list[str], ids: list[list[int]]) -> Tensor:
-        """Return the rewards of this process's completions, (completions, functions); NaN for None."""
+        """Return the rewards of this process's completions, (completions, functions); None becomes NaN."""
         trainer, columns = self.trainer, [name for name in rows[0] if name != "prompt"]
         options: Row = {name: [row[name] for row in rows] for name in columns}
         options |= {"trainer_state": trainer.state, "log_metric": self.log}
@@ -156,7 +156,7 @@ class Scorer:
         return cast(list[Record], lines)
 
     def require_judged(self, rewards: Tensor, rows: list[Row]) -> None:
-        """Stop if a learned reward is NaN, which for other rewards means that there is no reward.
+        """Stop if a learned reward is NaN. For other rewards NaN means that there is no reward.
 
         `rewards`: (completions, functions), of this process's `rows`.
         """
@@ -170,7 +170,7 @@ class Scorer:
 
 
 def every_completion(trainer: Any, names: Sequence[str], weights: Tensor, rewards: Tensor) -> None:
-    """Stop unless every completion has a finite reward. `rewards`: (completions, functions)."""
+    """Stop unless every completion has finite rewards. `rewards`: (completions, functions)."""
     for name, column in zip(names, rewards.T, strict=True):
         if torch.isinf(column).any():
             stop_unless_finite(f"reward {name}", math.inf, trainer)

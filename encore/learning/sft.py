@@ -1,4 +1,4 @@
-"""TRL's SFTTrainer with exact resume, in batches of documents of like length."""
+"""TRL's SFTTrainer with exact resume, in batches of documents of similar length."""
 
 from trl import SFTTrainer
 

@@ -16,13 +16,13 @@ from encore.errors import UserError
 from encore.learning.minibatch import Tokens
 from encore.models.packing import IGNORED, piece_rows
 
-MASKS = ("sdpa", "eager")  # kinds of attention that take a mask of each pair of tokens
-PROMPT, PADDING = 0, -1  # the other parts of a row, beside completions, which are numbered from 1
+MASKS = ("sdpa", "eager")  # implementations of attention that take a mask for pairs of tokens
+PROMPT, PADDING = 0, -1  # numbers of a row's other parts; completions are numbered from 1
 
 
 @dataclass(frozen=True)
 class Groups:
-    """B completions in rows of width W, a row for each distinct prompt."""
+    """B completions in rows of width W; each distinct prompt has one row."""
 
     ids: Tensor  # (groups, W)
     places: Tensor  # (groups, W) the position of each token in its own text
@@ -37,12 +37,12 @@ class Groups:
         return (self.parts != PADDING).sum(dim=1)
 
     def mask(self, rows: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-        """Return what is added to the attention scores of some rows, (rows, 1, width, width).
+        """Return the mask that is added to the attention scores of some rows, (rows, 1, width, width).
 
-        A token sees what stands before it in the prompt and in its own completion.
+        A token sees the earlier tokens of the prompt and of its own completion.
         """
         parts = self.parts[rows, :width]
-        same = parts[:, None, :] == parts[:, :, None]  # (rows, of the token, of what it may see)
+        same = parts[:, None, :] == parts[:, :, None]  # (rows, tokens that see, tokens that may be seen)
         causal = torch.ones(width, width, dtype=torch.bool, device=parts.device).tril()
         seen = causal & (same | (parts == PROMPT)[:, None, :])
         return torch.zeros(seen.shape, dtype=dtype, device=parts.device).masked_fill(
@@ -50,10 +50,10 @@ class Groups:
         )[:, None]
 
     def labels(self, rows: Tensor, width: int) -> Tensor:
-        """Return the tokens of the completions, (rows, width), and IGNORED elsewhere."""
+        """Return the tokens of the completions, (rows, width), with IGNORED at all other positions."""
         parts = self.parts[rows, :width]
         begins = torch.ones_like(parts, dtype=torch.bool)
-        begins[:, 1:] = parts[:, 1:] != parts[:, :-1]  # the copy of the prompt's last token
+        begins[:, 1:] = parts[:, 1:] != parts[:, :-1]  # marks the copy of the prompt's last token
         return self.ids[rows, :width].masked_fill((parts <= PROMPT) | begins, IGNORED)
 
 
@@ -97,8 +97,8 @@ def logps(
 ) -> tuple[Tensor, Tensor | None]:
     """Return log-probabilities and entropies of completions, each (B, T) in nats, 0 at padding.
 
-    At most `rows` completions run at a time, but always all completions of a prompt; with None all run at
-    once. Raises UserError if the model's attention takes no mask of pairs of tokens.
+    At most `rows` completions run at a time, but all completions of a prompt run together. If `rows` is None,
+    all run at once. Raises UserError if the model's attention takes no mask of pairs of tokens.
     """
     kind = model.config._attn_implementation
     if kind not in MASKS:

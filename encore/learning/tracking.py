@@ -21,7 +21,7 @@ from encore.runtime.tracking import FOLDER
 
 
 class Followed(TrainerCallback):
-    """A tracker's callback that receives numbers alone; its printing goes to the log."""
+    """A callback of a tracker, which gets only numbers; what it prints goes to the log."""
 
     def __init__(self, inner: TrainerCallback):
         self.inner = inner
@@ -42,7 +42,7 @@ class Followed(TrainerCallback):
 
 @contextlib.contextmanager
 def followed(args: Any, step: int) -> Iterator[list[Followed]]:
-    """Yield the callbacks of `args.report_to` for a training after `step`; [] if not the first process.
+    """Yield the callbacks of `args.report_to` for a training after `step`; [] on further processes.
 
     `args` are transformers' TrainingArguments. Raises UserError if wandb cannot begin, for example without a
     login.
@@ -50,7 +50,7 @@ def followed(args: Any, step: int) -> Iterator[list[Followed]]:
     begun = [BEGIN[name](args, step) for name in args.report_to if name in BEGIN and gpus.first()]
     yield [Followed(callback) for callback in begun]
     if "wandb" in args.report_to and gpus.first():
-        # imported here: it is an extra
+        # imported here, because it is an optional package
         import wandb
 
         wandb.finish()
@@ -58,9 +58,9 @@ def followed(args: Any, step: int) -> Iterator[list[Followed]]:
 
 @contextlib.contextmanager
 def reporting(args: Any, model: Any, total: int) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Yield a function that takes log entries, for a loop of `total` steps that no Trainer runs.
+    """Yield a function that takes log entries from a loop of `total` steps that runs without a Trainer.
 
-    Its trackers are those of `followed`.
+    The entries go to the same trackers as in `followed`.
     """
     state, control = TrainerState(max_steps=total), TrainerControl()
     with followed(args, 0) as callbacks:
@@ -80,7 +80,7 @@ def reporting(args: Any, model: Any, total: int) -> Iterator[Callable[[Mapping[s
 
 def _tensorboard(args: Any, step: int) -> TrainerCallback:
     """Return the callback that writes events; the events of a killed process after `step` are hidden."""
-    # imported here: tensorboard is an extra
+    # imported here, because tensorboard is an optional package
     from torch.utils.tensorboard import SummaryWriter
 
     folder = FOLDER / args.project / args.run_name
@@ -99,8 +99,8 @@ def wandb_number(folder: Path) -> Path:
 
 
 def _wandb(args: Any, step: int) -> TrainerCallback:
-    """Return the callback of a run whose number is kept with the training state."""
-    # imported here: it is an extra
+    """Return the callback of wandb's run, whose number is kept with the training state."""
+    # imported here, because it is an optional package
     import wandb
 
     number = wandb_number(Path(args.output_dir))

@@ -58,20 +58,21 @@ Objective = Callable[[Batch, Any], Terms]
 
 @dataclass(frozen=True)
 class Method:
-    """The options of a stage's learning method, beside the arguments of TRL."""
+    """The options of a stage's learning method that TRL's arguments do not have."""
 
     rollouts: Options = field(default_factory=Options)
     lean: bool = False  # whether our decoder samples
     share_prompts: bool = False  # whether a prompt is read once for all its completions
     tool: Tool | None = None
     max_rounds: int | None = None  # most rounds of dynamic sampling; None without dynamic sampling
-    advantage: str | None = None  # a name of `estimators.of_stage`; None: TRL's
-    read_steps: Reader | None = None  # for the advantage `process`
+    advantage: str | None = None  # a name of `estimators.of_stage`; None means TRL's estimator
+    read_steps: Reader | None = None  # the reader of steps for the advantage `process`
     importance_ratio: str | None = None  # a level of `grpo.importance_ratio` that TRL lacks
-    objective: Objective | None = None  # a user's objective; None: by loss_type and ratio
-    reference: Any = None  # a model; None for the policy without its adapters, if there is a KL at all
+    objective: Objective | None = None  # a user's objective; if None, loss_type and ratio decide
+    # a model; None if the reference is the policy without its adapters, or if there is no KL
+    reference: Any = None
     critic: Critic | None = None  # the critic of PPO
-    ppo: PpoArgs = field(default_factory=PpoArgs)  # read only if there is a critic
+    ppo: PpoArgs = field(default_factory=PpoArgs)  # arguments that are read only if there is a critic
     ptx: Ptx | None = None
 
 
@@ -110,14 +111,15 @@ class RolloutTrainer(Resumable, GRPOTrainer):
 
     def __init__(self, method: Method, args: Any, **trl: Any):
         beta, synced = args.beta, args.sync_ref_model
-        args.beta, args.sync_ref_model = 0.0, False  # with other values TRL would load its own reference
+        # with other values TRL would load its own copy of the reference
+        args.beta, args.sync_ref_model = 0.0, False
         super().__init__(args=args, **trl)
         args.beta, args.sync_ref_model = beta, synced
         check_window(args.loss_type, args.gradient_accumulation_steps, args.steps_per_generation)
-        if args.disable_dropout:  # TRL leaves it on in attention, and ratios would start away from 1
+        if args.disable_dropout:  # TRL leaves dropout on in attention, and ratios would not start at 1
             disable_dropout(self.model)
         if gpus.sharded():
-            # has `generate` of transformers go on until all processes have ended, because they share each
+            # makes `generate` of transformers go on until all processes have ended, because they share each
             # layer
             lora.below(self.model)._is_fsdp_managed_module = True
         self.parts = _assembled(self, method)
@@ -160,7 +162,7 @@ class RolloutTrainer(Resumable, GRPOTrainer):
         return loss
 
     def loss_batch(self, minibatch: Minibatch, logp: Tensor, entropy: Tensor) -> Batch:
-        """Return the tensors of the loss. `logp`, `entropy`: of the present policy, (B, T)."""
+        """Return the tensors of the loss; `logp` and `entropy`, (B, T), belong to the present policy."""
         mask, advantages, bonus = minibatch.loss_mask, minibatch.advantages, self.parts.measures.entropy_bonus
         old = logp.detach() if minibatch.old is None else minibatch.old
         step_tokens, learning = self.parts.rollouts.step_tokens(), self.args.top_entropy_quantile

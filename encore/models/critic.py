@@ -19,11 +19,12 @@ from encore.models.reward_model import parts, read_out
 from encore.models.sharded import own_part
 from encore.recipe.kinds.stage import Lora
 
-AWAY = 7_919  # added to the seed, or a policy from scratch and its critic would start with equal weights
+# added to the seed; otherwise a policy from scratch and its critic would start with equal weights
+AWAY = 7_919
 
 
 class Critic(nn.Module):
-    """The value (w·h - bias) / scale at each position; bias and scale, a reward model's, are not trained."""
+    """The value (w·h - bias) / scale at each position. A reward model's bias and scale stay fixed."""
 
     def __init__(self, backbone: Any, head: nn.Linear, bias: float = 0.0, scale: float = 1.0):
         super().__init__()
@@ -37,7 +38,7 @@ class Critic(nn.Module):
 
 
 def from_reward_model(model: Any, member: int = 0) -> Critic:
-    """Return a critic that starts as a copy of a RewardModel's member and scores prefixes like texts."""
+    """Return a critic that starts as a copy of a RewardModel's member and scores every prefix."""
     backbone, head = copy.deepcopy(parts(model.members[member]))
     return _trainable(Critic(backbone, head, model.bias[member], model.scale[member]))
 
@@ -55,9 +56,9 @@ def from_nothing(policy: Any, seed: int) -> Critic:
 
 
 def _new_head(policy: Any, seed: int) -> nn.Linear:
-    """Return a head with weights from N(0, 1/(d + 1)), d the hidden size, without a bias.
+    """Return a head without a bias, with weights from N(0, 1/(d + 1)), where d is the hidden size.
 
-    It is the initialisation of Stiennon et al. (2020, App. B.1).
+    This is the initialisation of Stiennon et al. (2020, App. B.1).
     """
     size = policy.config.get_text_config().hidden_size
     head = nn.Linear(size, 1, bias=False, dtype=policy.dtype)
@@ -68,14 +69,14 @@ def _new_head(policy: Any, seed: int) -> nn.Linear:
 def with_adapters(critic: Critic, key: Lora, seed: int) -> Critic:
     """Return `critic` with adapters on its backbone, by a stage's key `lora`.
 
-    They and the head are trained.
+    Only the adapters and the head are trained.
     """
     critic.backbone = lora.adapted(critic.backbone, key, seed + AWAY)
     return critic
 
 
 def learnt(critic: Critic) -> dict[str, torch.Tensor]:
-    """Return the weights that training changes, by name; of a sharded critic, this process's part of each."""
+    """Return the weights that training changes, by name; of a sharded critic, this process's part."""
     return {
         name: own_part(weight.detach()) for name, weight in critic.named_parameters() if weight.requires_grad
     }
@@ -89,7 +90,7 @@ def set_learnt(critic: Critic, weights: Mapping[str, torch.Tensor]) -> None:
 
 
 def _trainable(critic: Critic) -> Critic:
-    """Switch gradients on, and switch off the dropout that would make old and new values differ.
+    """Switch gradients on and dropout off; with dropout, old and new values would differ by chance.
 
     Weights of 4 bits, which no gradient can move, lie only below adapters.
     """
@@ -101,8 +102,8 @@ def _trainable(critic: Critic) -> Critic:
 def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, rows: int) -> torch.Tensor:
     """Return V before each of the last `keep` tokens: (batch, keep), 0 at padding.
 
-    `ids`, `mask`: (batch, time), with prompts padded on the left and completions on the right. They run in
-    pieces of at most `rows` rows of like length.
+    `ids`, `mask`: (batch, time), with prompts padded on the left and completions on the right. The rows run
+    in pieces of similar length, each of at most `rows` rows.
     """
     starts = mask[:, :-keep].sum(dim=1)  # (batch,): where each completion begins
     ids, lengths = to_the_left(ids, mask)
@@ -110,7 +111,7 @@ def token_values(critic: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, 
     at_tokens, pieces = [], longest_first(lengths, rows)
     for piece in pieces:
         width = max(2, int(lengths[piece[0]]))
-        values = critic(ids[piece, : width - 1])  # nothing follows the last token
+        values = critic(ids[piece, : width - 1])  # no value is needed after the last token
         start = starts[piece, None]
         column = (start + steps - 1).clamp(min=0, max=width - 2)
         at_tokens.append(values.gather(1, column) * (start + steps < lengths[piece, None]))

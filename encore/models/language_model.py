@@ -30,7 +30,7 @@ from encore.recipe.shape import Shape
 from encore.runtime import gpus, hub_errors, sentinel
 from encore.runtime.files import saving
 
-FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja"]  # no pickles, no code
+FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja"]  # files without pickles and without code
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def build(shape: Shape, tokenizer: Any, seed: int) -> Any:
 
 
 def locate(model: Elsewhere | Path | None, step: int | None = None) -> Source:
-    """Return the place of a model's weights: of `model`, or of the stage with the metrics.json `model`.
+    """Return the place of a model's weights. `model` is a recipe's model, or the metrics.json of a stage.
 
     `step` is the step after which the stage kept the model; None means the stage's product. Raises UserError
     if there is no model, or if the weights are not the weights that metrics.json records.
@@ -74,7 +74,7 @@ def locate(model: Elsewhere | Path | None, step: int | None = None) -> Source:
     if isinstance(model, HubModel):
         return Source(model.hub, model.revision, f"hub:{model.hub}@{model.revision}")
     if isinstance(model, GgufModel | WheelModel):
-        from encore.models import gguf  # imported here: it takes half a second
+        from encore.models import gguf  # imported here, because it takes half a second
 
         place, digest = gguf.located(model)
         return Source(str(place), None, f"gguf:{digest}")
@@ -82,11 +82,10 @@ def locate(model: Elsewhere | Path | None, step: int | None = None) -> Source:
 
 
 def folder_of(source: Source) -> str:
-    """Return a local folder with the files of `source`: its own, or a download of its Hub revision.
+    """Return a local folder with the files of `source`: its own folder, or a download of its Hub revision.
 
-    A Hub name would not do: TRL loads the reference model from where the policy was loaded, and would take
-    the newest revision of the name. Raises UserError if the revision is not in the cache and cannot be
-    downloaded.
+    The name on the Hub would not do: TRL loads the reference model by the policy's name, and would take the
+    newest revision. Raises UserError if the revision is not in the cache and cannot be downloaded.
     """
     if source.revision is None:
         return source.place
@@ -111,7 +110,7 @@ def load_tokenizer(source: Source) -> Any:
 
 
 def same_tokenizer(tokenizer: Any, other: Any, names: tuple[str, str]) -> None:
-    """Raise UserError unless both tokenizers give every token, and the end of sequence, the same number.
+    """Raise UserError unless two tokenizers give each token, and the end of sequence, the same number.
 
     `names` are the names of their models, for the message.
     """
@@ -126,7 +125,7 @@ def same_tokenizer(tokenizer: Any, other: Any, names: tuple[str, str]) -> None:
 
 
 def load(source: Source, **options: Any) -> Any:
-    """Return the causal language model of `source`, float32 unless from_pretrained's `options` differ."""
+    """Return the causal language model of `source`, in float32 unless from_pretrained's `options` differ."""
     options = {"dtype": torch.float32, **options}
     failing = f"model {source.place}: cannot load it"
     return as_stored(pretrained.model(AutoModelForCausalLM, folder_of(source), failing, **options))
@@ -140,7 +139,7 @@ def configuration(source: Source) -> Any:
 def load_for_inference(source: Source, dtype: str | None = None) -> Any:
     """Return the causal language model of `source`, on the GPU if there is one.
 
-    `dtype`: a name of torch's; by default float32 on a CPU, and as saved on a GPU.
+    `dtype` is torch's name of a type; by default it is float32 on a CPU, and the saved type on a GPU.
     """
     dtype = dtype or ("float32" if device() == "cpu" else "auto")
     return load(source, dtype=dtype).to(device())
@@ -185,14 +184,15 @@ def keep(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str |
 def _write(
     model: Any, weights: Weights | None, tokenizer: Any, folder: Path, generation: Any, dtype: str | None
 ) -> None:
-    """Write `weights`, or the model's own weights if None, with all other files of `save`."""
+    """Write `weights`, or the model's own weights if None, with all other files that `save` writes."""
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    model.config.use_cache = True  # trainers turn it off; without it generation is quadratic
+    # trainers turn the cache off; without it the time of generation is quadratic
+    model.config.use_cache = True
     model.generation_config = generation
     with saving("the model", folder.parent):
         model.save_pretrained(partial, state_dict=_cast(weights, dtype))
-        if dtype:  # transformers notes the type of a sharded model's parts, which stay as they are
+        if dtype:  # transformers writes down the type of a sharded model's parts, which keep their type
             model.config.dtype = dtype
             model.config.save_pretrained(partial)
         tokenizer.save_pretrained(partial)
@@ -211,7 +211,7 @@ def _cast(weights: Weights | None, dtype: str | None) -> Weights | None:
 
 
 def disable_dropout(model: Any) -> Any:
-    """Return `model` with the dropout rates of all modules set to 0; its saved configuration stays.
+    """Return `model` with all dropout rates set to 0; its saved configuration keeps the rates.
 
     TRL's `disable_dropout` reaches modules of type Dropout, but not the rate that an attention layer keeps as
     a number.

@@ -21,8 +21,8 @@ def sequence_logps(
 ) -> torch.Tensor:
     """Return sum_t log pi(y_t | x, y_<t) of each completion y of a prompt x: (rows,) of float64 on the CPU.
 
-    Both are token ids. A completion that came to its end must have the end of sequence, and every prompt at
-    least one token. An empty completion gives 0.
+    Prompts and completions are token ids. A completion that came to its end must have the end of sequence,
+    and every prompt at least one token. An empty completion gives 0.
     """
     lengths = [len(prompt) + len(completion) for prompt, completion in zip(prompts, completions, strict=True)]
     widest = max(lengths, default=1) * model.config.get_text_config().vocab_size

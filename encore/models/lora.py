@@ -24,7 +24,7 @@ from encore.models.sharded import Weights, is_sharded, whole_weights
 from encore.recipe.kinds.stage import Lora
 
 ALL = "all-linear"  # peft's name for every linear layer but the head
-ABOVE = "base_model.model."  # the prefix that peft puts before the name of a weight
+ABOVE = "base_model.model."  # the prefix that peft adds to the name of a weight
 
 
 def adapters(key: Lora | None, model: Any, seed: int, head: str | None = None) -> LoraConfig | None:
@@ -46,13 +46,13 @@ def adapters(key: Lora | None, model: Any, seed: int, head: str | None = None) -
 def adapted(backbone: Any, key: Lora, seed: int) -> Any:
     """Return `backbone`, a model without a head, with the adapters of `adapters`.
 
-    Only they can be trained.
+    Only the adapters can be trained.
     """
     return get_peft_model(backbone, _configuration(key, backbone, seed, task_type=None))
 
 
 def merged(model: Any, dtype: str | None = None) -> Any:
-    """Return `model` with its adapters added to its weights; a model without adapters unchanged.
+    """Return `model` with its adapters added to its weights; a model without adapters is returned unchanged.
 
     A sharded model keeps its adapters, and `product` adds them when it is saved. Weights of 4 bits are
     dequantized first, in `dtype`, torch's name for a type; the default is the type of the other weights.
@@ -71,12 +71,12 @@ def merged(model: Any, dtype: str | None = None) -> Any:
 
 
 def below(model: Any) -> Any:
-    """Return the model below the adapters; a model without adapters unchanged."""
+    """Return the model below the adapters, or `model` itself if it has no adapters."""
     return model.get_base_model() if isinstance(model, PeftModel) else model
 
 
 def show_ends(model: Any) -> None:
-    """Have accelerate find the final norm of a model with adapters, as it does without adapters.
+    """Let accelerate find the final norm of a model with adapters, as it does without adapters.
 
     accelerate shards norm, embedding and head as one unit, and looks for the norm below `base_model_prefix`.
     """
@@ -85,7 +85,7 @@ def show_ends(model: Any) -> None:
 
 
 def parameters(model: Any) -> int:
-    """Return the number of weights of a model; adapters of a sharded model do not count."""
+    """Return the number of weights of a model; the adapters of a sharded model are not counted."""
     if not is_sharded(model):
         return model.num_parameters()
     return sum(weight.numel() for name, weight in model.named_parameters() if _plain(name))
@@ -118,7 +118,7 @@ def _merged_weights(model: Any) -> tuple[Any, Weights] | None:
             if isinstance(layer, AdaptedLinear):
                 (adapter,) = layer.active_adapters
                 a, b = (held[f"{ABOVE}{name}.lora_{side}.{adapter}.weight"] for side in "AB")
-                # as in peft's get_delta_weight, which reads only what this process holds
+                # the computation of peft's get_delta_weight, which reads only what this process holds
                 change = transpose(b @ a, layer.fan_in_fan_out) * layer.scaling[adapter]
                 weight = weights[f"{name}.weight"]
                 weights[f"{name}.weight"] = (weight + change).to(weight.dtype)
@@ -126,7 +126,7 @@ def _merged_weights(model: Any) -> tuple[Any, Weights] | None:
 
 
 def product(model: Any) -> tuple[Any, Weights | None]:
-    """Return the model to write, and its weights: with the adapters added, or gathered.
+    """Return the model to write and its weights, after adapters were added or shards gathered.
 
     The weights are None if they are the model's own. All processes must call this.
     """

@@ -1,4 +1,4 @@
-"""Batches of sequences with little padding: rows of like length run together."""
+"""Batches of sequences with little padding, because rows of similar length run together."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
@@ -85,7 +85,7 @@ def in_order(values: Sequence[torch.Tensor], pieces: Sequence[torch.Tensor]) -> 
 
 
 def distinct(values: Iterable[Hashable]) -> tuple[list[int], list[Any]]:
-    """Return the number of each value's first equal among the distinct values, and the distinct values.
+    """Return each value's index among the distinct values, and the distinct values.
 
     Equal values are then computed once.
     """

@@ -1,4 +1,4 @@
-"""The one loader of saved models, tokenizers and configurations from a folder.
+"""The loader of saved models, tokenizers and configurations from a folder. No other module loads them.
 
 Only safetensors are read. Python code in the folder is never run, and transformers does not ask for
 permission to run it.
@@ -12,14 +12,14 @@ from transformers import AutoConfig, AutoTokenizer
 from encore.errors import UserError
 from encore.runtime import hub_errors
 
-ASKS = "trust_remote_code"  # occurs in transformers' message about a folder whose code it would have to run
+ASKS = "trust_remote_code"  # part of transformers' message about a folder whose code it would have to run
 
 
 def model(kind: Any, folder: str | Path, failing: str, **options: Any) -> Any:
     """Return the model in `folder`, of `kind`, a class such as transformers' AutoModelForCausalLM.
 
-    `options` are the options of `from_pretrained`. Raises UserError, whose message begins with `failing`, if
-    there is no such model or if loading it would run the folder's own code.
+    `options` are the options of `from_pretrained`. Raises UserError, with a message that begins with
+    `failing`, if there is no such model or if loading it would run the folder's own code.
     """
     return _load(kind, folder, failing, **options, use_safetensors=True)
 
@@ -30,7 +30,7 @@ def tokenizer(folder: str | Path, failing: str) -> Any:
 
 
 def configuration(place: str | Path, failing: str) -> Any:
-    """Return a model's configuration: `place` is its folder or config.json. Raises UserError as `model`."""
+    """Return a model's configuration; `place` is its folder or config.json. Raises as `model` does."""
     return _load(AutoConfig, place, failing, local_files_only=True)
 
 
@@ -40,5 +40,5 @@ def _load(kind: Any, place: str | Path, failing: str, **options: Any) -> Any:
     except hub_errors.ERRORS as error:
         why = hub_errors.explain(error, hub_errors.Wanted("model", str(place)))
         if ASKS in str(error):
-            why = "it brings Python code of its own (auto_map), which is never run; take a model without"
+            why = "it brings its own Python code (auto_map), which is never run; use a model without code"
         raise UserError(f"{failing}: {why}") from error

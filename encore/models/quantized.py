@@ -1,7 +1,7 @@
 """Weights of 4 bits below adapters (QLoRA, arXiv 2305.14314), by transformers and bitsandbytes.
 
-All linear layers but the head are held in NF4: blocks of 64 weights with a scale, which is quantized as well.
-They are never trained. bitsandbytes also runs on a CPU, where it only costs time.
+All linear layers except the head are held in NF4: blocks of 64 weights with a scale, which is quantized as
+well. They are never trained. bitsandbytes also runs on a CPU, where it only costs time.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from encore.recipe.kinds.stage import Lora
 
 
 def loading(key: Lora | None, args: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `options` of `from_pretrained`, with those of 4 bits if a stage's key `lora` says `quantized`.
+    """Return `options` of `from_pretrained`, with those for 4 bits if the key `lora` says `quantized`.
 
     `args` are transformers' TrainingArguments. A layer computes in bf16 if `args` or `options` say so.
     """
@@ -31,7 +31,7 @@ def loading(key: Lora | None, args: Any, options: Mapping[str, Any]) -> dict[str
 
 
 def as_stored(model: Any) -> Any:
-    """Return `model`, with its layers of 4 bits, if any, made to keep their weights in the order of loading.
+    """Return `model`, whose layers of 4 bits then keep their weights in the order of loading.
 
     On a CPU with AVX512-BF16 bitsandbytes would reorder them at the first call without gradients. From then
     on it would compute in bf16, and the dequantized weights would be wrong.
@@ -47,7 +47,7 @@ def is_quantized(model: Any) -> bool:
 
 
 def learn_in_float32(model: Any) -> None:
-    """Turn the weights that are trained above weights of 4 bits into float32.
+    """Turn trained weights into float32 if they are used above weights of 4 bits.
 
     TRL makes them bfloat16, in which most of a small update is lost. peft makes them float32 when it loads a
     checkpoint, so that a resumed run would differ.

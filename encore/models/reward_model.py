@@ -78,7 +78,7 @@ class RewardModel:
     def score_text(
         self, prompts: Sequence[str], completions: Sequence[str], truncated: bool | Sequence[bool] = False
     ) -> torch.Tensor:
-        """Return the `score` of texts; `truncated` says which were cut before their end of sequence."""
+        """Return the `score` of texts; `truncated` says which texts were cut before their end of sequence."""
         cuts = [truncated] * len(completions) if isinstance(truncated, bool) else truncated
         return self.score(prompts, reply_ids(completions, cuts, self.tokenizer))
 
@@ -87,8 +87,8 @@ class RewardModel:
         if not sequences:
             return torch.zeros(len(self.members), 0)
         rows, alone = distinct(map(tuple, sequences))
-        self._check(alone)
-        raw = [read(member, alone) for member in self.members]
+        self._check_not_empty(alone)
+        raw = [raw_scores(member, alone) for member in self.members]
         rewards = [(r - b) / s for r, b, s in zip(raw, self.bias, self.scale, strict=True)]
         return torch.stack(rewards)[:, rows]
 
@@ -103,9 +103,9 @@ class RewardModel:
             return []
         rows, alone = distinct((tuple(ids), tuple(at)) for ids, at in zip(sequences, places, strict=True))
         ids, at = zip(*alone, strict=True)
-        self._check(ids)
+        self._check_not_empty(ids)
         member_rewards = [
-            [(r - b) / s for r in _read_places(member, ids, at)]
+            [(r - b) / s for r in _raw_scores_at(member, ids, at)]
             for member, b, s in zip(self.members, self.bias, self.scale, strict=True)
         ]
         means = [torch.stack(rewards).mean(dim=0) for rewards in zip(*member_rewards, strict=True)]
@@ -115,15 +115,15 @@ class RewardModel:
         """Raise UserError unless the policy's `tokenizer` numbers all tokens as the reward model's does."""
         same_tokenizer(self.tokenizer, tokenizer, (f"the reward model {self.place}", "the policy"))
 
-    def _check(self, sequences: Any) -> None:
+    def _check_not_empty(self, sequences: Any) -> None:
         if not min(map(len, sequences)):
             raise UserError(f"reward model {self.place}: a prompt and completion without any token")
         limit = getattr(self.members[0].config, "max_position_embeddings", None)
         longest = max(map(len, sequences))
         if limit is not None and longest > limit:
             raise UserError(
-                f"reward model {self.place}: prompt and completion have {longest} tokens, it has {limit} "
-                "positions"
+                f"reward model {self.place}: a prompt and completion have {longest} tokens, but it has "
+                f"{limit} positions"
             )
 
 
@@ -154,7 +154,7 @@ def at_last_token(model: Any, input_ids: torch.Tensor, last: torch.Tensor) -> to
 
 
 def at_every_token(model: Any, input_ids: torch.Tensor) -> torch.Tensor:
-    """Return scores (rows, time) of `input_ids` (rows, time), right-padded; at padding ignore them."""
+    """Return scores (rows, time) of `input_ids` (rows, time), right-padded; ignore scores at padding."""
     backbone, head = parts(model)
     return read_out(head, backbone(input_ids=input_ids, use_cache=False).last_hidden_state)
 
@@ -169,7 +169,7 @@ def read_out(head: Any, hidden: torch.Tensor) -> torch.Tensor:
         return linear(hidden.to(at_least), head.weight.to(at_least))[..., 0]
 
 
-def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
+def raw_scores(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     """Return raw scores (rows,), float32 on the CPU, without gradients or dropout.
 
     The forward of a sharded model is `at_last_token`. All processes must call it equally often, however many
@@ -183,10 +183,10 @@ def read(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     return scores
 
 
-def _read_places(
+def _raw_scores_at(
     model: Any, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
 ) -> list[torch.Tensor]:
-    """Return raw scores (places,) of each sequence, as `read` does; the model is not sharded."""
+    """Return raw scores (places,) of each sequence, as `raw_scores` does; the model is not sharded."""
     scores: dict[int, torch.Tensor] = {}
     for piece, piece_scores in _in_pieces(model, lambda ids, last: at_every_token(model, ids), sequences):
         scores |= {i: row[[*places[i]]] for i, row in zip(piece, piece_scores, strict=True)}
@@ -196,7 +196,7 @@ def _read_places(
 def _in_pieces(
     model: Any, score: Callable[..., torch.Tensor], sequences: Sequence[Sequence[int]]
 ) -> list[tuple[list[int], torch.Tensor]]:
-    """Return pairs of row numbers and of `score(input_ids, last)` for these rows, which have like lengths."""
+    """Yield row numbers with the `score(input_ids, last)` of these rows, in pieces of similar length."""
     device, was_training = next(model.parameters()).device, model.training
     sharded = is_sharded(model)
     quiet: Any = torch.no_grad() if sharded else torch.inference_mode()
@@ -228,7 +228,7 @@ def load(metrics_json: Path) -> RewardModel:
 def _open_folder(folder: Path, otherwise: str = "not a reward model") -> RewardModel:
     """Return the reward model in `folder`.
 
-    Raises UserError, which starts with `otherwise`, if it is not one.
+    Raises UserError, with a message that starts with `otherwise`, if the folder has no reward model.
     """
     try:
         facts = json.loads((folder / FILE).read_text(encoding="utf-8"))
@@ -242,7 +242,7 @@ def _open_folder(folder: Path, otherwise: str = "not a reward model") -> RewardM
 def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> Any:
     """Return a sequence classification model with the backbone of a policy and a new head N(0, 1/(d+1)).
 
-    `source` is a causal language model of width d, and `options` are those of from_pretrained. The head is
+    `source` is a causal language model of width d, and `options` are options of from_pretrained. The head is
     drawn with `seed`, as in Stiennon et al. (2020, App. B.1).
     """
     options = {"dtype": torch.float32, **options, "num_labels": 1}
@@ -252,7 +252,8 @@ def from_policy(source: Source, tokenizer: Any, seed: int, **options: Any) -> An
     drawn = torch.randn(head.weight.shape, generator=torch.Generator().manual_seed(seed))
     with torch.no_grad():
         head.weight.copy_(drawn / (head.in_features + 1) ** 0.5)
-    model.config.pad_token_id = tokenizer.pad_token_id  # for users who score with transformers' own class
+    # written for users who score with transformers' own class
+    model.config.pad_token_id = tokenizer.pad_token_id
     return as_stored(model)
 
 
@@ -275,7 +276,7 @@ def begin(folder: Path) -> Path:
 
 
 def add(partial: Path, number: int, member: Any) -> None:
-    """Write a member. All processes of a stage must call `add`: they gather what is sharded, one writes."""
+    """Write a member. All processes of a stage must call `add`: they gather sharded weights."""
     member, weights = lora.product(member)
     if not gpus.first():
         return

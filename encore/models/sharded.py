@@ -29,12 +29,12 @@ def spread(model: Any, precision: MixedPrecisionPolicy | None = None) -> Any:
 
 
 def whole(value: Any) -> Any:
-    """Return `value` with the parts of all processes, if it is spread. All processes must call `whole`."""
+    """Return `value`, gathered from all processes if it is spread. All processes must call `whole`."""
     return value.full_tensor() if isinstance(value, DTensor) else value
 
 
 def whole_weights(model: Any) -> Weights | None:
-    """Return the gathered weights of a sharded model, on the CPU of the first process and {} on the others.
+    """Return all weights of a sharded model, on the CPU of the first process; the other processes get {}.
 
     Returns None if `model` is not sharded. All processes must call this.
     """
@@ -58,7 +58,7 @@ def own_weights(model: Any) -> Weights:
 
 
 def load_own_weights(model: Any, weights: Weights) -> None:
-    """Set the weights that `own_weights` returned; there must be as many processes as then."""
+    """Set the weights that `own_weights` returned in as many processes as now."""
     if not is_sharded(model):
         model.load_state_dict(weights)
         return
@@ -78,7 +78,7 @@ def own_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
 
 
 def load_own_state(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Set the state that `own_state` returned; there must be as many processes as then."""
+    """Set the state that `own_state` returned in as many processes as now."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
 
     def shard(value: Any, weight: Any) -> Any:

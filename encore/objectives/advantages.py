@@ -31,7 +31,7 @@ GUARD = 1e-4  # added to the standard deviation, as in TRL
 def total(rewards: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """Return the weighted sum of each completion's rewards, (batch, functions) -> (batch,).
 
-    A reward of NaN counts as 0: the function gave the completion no reward.
+    A reward of NaN counts as 0, because it means that the function gave the completion no reward.
     """
     return (rewards * weights.to(rewards.device)).nansum(dim=1)
 
@@ -77,8 +77,8 @@ def of_groups(
 def std_of_known(values: torch.Tensor, dim: int) -> torch.Tensor:
     """Return the standard deviation along `dim`, which stays with size 1; NaN are left out.
 
-    Bessel's correction is applied. The result is 0 for a group of size 1, and NaN if only one number of a
-    larger group is known.
+    It has Bessel's correction. It is 0 for a group of size 1, and NaN if only one number of a larger group is
+    known.
     """
     if values.shape[dim] == 1:
         return torch.zeros_like(values)

@@ -16,7 +16,7 @@ def clipped(ratio: torch.Tensor, advantages: torch.Tensor, low: float, high: flo
 def cut_by_clip(
     ratio: torch.Tensor, advantages: torch.Tensor, low: float, high: float, delta: float | None = None
 ) -> torch.Tensor:
-    """Return where min(w A, clip(w, 1 - low, 1 + high) A) has no gradient, as bool.
+    """Return, as bool, at which tokens min(w A, clip(w, 1 - low, 1 + high) A) has no gradient.
 
     `ratio` w and `advantages` A: (batch, time) or (batch, 1). If `delta` is given, w is at most `delta`.
     """

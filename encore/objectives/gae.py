@@ -27,7 +27,7 @@ Sum = Callable[[torch.Tensor], torch.Tensor]  # returns the sum of a scalar over
 def end_scores(
     scores: torch.Tensor, ended: torch.Tensor, penalty: float | None = None, instead: float | None = None
 ) -> torch.Tensor:
-    """Return `scores` (batch,), lowered by `penalty` or set to `instead` if the completion did not end.
+    """Return `scores` (batch,), lowered by `penalty` or replaced by `instead` if the completion did not end.
 
     `ended`: (batch,) of bool. `instead` is the EOS trick of arXiv 2403.17031 (N+).
     """

@@ -42,7 +42,7 @@ class Batch:
 
     logp: Tensor  # (B, T) log pi(o_t), with a gradient
     old: Tensor  # (B, T) log pi_old(o_t) of the policy that sampled
-    advantage: Tensor  # (B, 1) of a completion, or (B, T) of each token
+    advantage: Tensor  # (B, 1), one for each completion, or (B, T), one for each token
     mask: Tensor  # (B, T) 1 at the tokens in the loss
     cap: int  # tokens that a completion may have
     step_tokens: Tensor  # () tokens in the loss of the optimizer step, divided by the number of processes
@@ -50,8 +50,9 @@ class Batch:
     ref: Tensor | None = None  # (B, T) log pi_ref(o_t); None if beta is 0
     sampled: Tensor | None = None  # (B, T) the sampler's log-probabilities, NaN where it reports none
     correction: Tensor | None = None  # (B, T) or (B, 1) pi_old / pi_sampler, clipped; None without correction
-    uncertain: Tensor | None = None  # (B, T) 1 at the tokens of most entropy, which alone learn (2506.01939)
-    entropy: Tensor | None = None  # (B, T) of the next token, with a gradient; None without a bonus
+    # (B, T) 1 at the tokens with the highest entropy; only these learn (2506.01939)
+    uncertain: Tensor | None = None
+    entropy: Tensor | None = None  # (B, T) entropy of the next token, with a gradient; None without a bonus
     entropy_coef: float = 0.0  # weight of the entropy bonus
 
 
@@ -118,7 +119,7 @@ def soft(w: Tensor, batch: Batch, args: GrpoArgs) -> Tensor:
 
 
 def of_completions(terms: Tensor, batch: Batch) -> Tensor:
-    """Return 1/B sum_i 1/|o_i| sum_t: each completion weighs the same (DeepSeekMath Eq. 3)."""
+    """Return 1/B sum_i 1/|o_i| sum_t, so that all completions have the same weight (DeepSeekMath Eq. 3)."""
     return completion_means(terms, batch.mask).mean() / batch.micro_batches
 
 
@@ -128,12 +129,15 @@ def of_micro_batch(terms: Tensor, batch: Batch) -> Tensor:
 
 
 def of_step(terms: Tensor, batch: Batch) -> Tensor:
-    """Return the sum divided by the tokens of the optimizer step: each token weighs the same (DAPO Eq. 8)."""
+    """Return the sum over the tokens, divided by the tokens of the optimizer step (DAPO Eq. 8).
+
+    All tokens have the same weight.
+    """
     return (terms * batch.mask).sum() / batch.step_tokens.clamp(min=1)
 
 
 def of_caps(terms: Tensor, batch: Batch) -> Tensor:
-    """Return 1/(B cap) sum_i sum_t: no division by a length that the policy chose (Dr. GRPO)."""
+    """Return 1/(B cap) sum_i sum_t, without dividing by a length that the policy chose (Dr. GRPO)."""
     return (terms * batch.mask).sum() / (len(terms) * batch.cap) / batch.micro_batches
 
 
@@ -159,12 +163,15 @@ LOSSES: dict[str, tuple[Surrogate, Mean]] = {
 
 
 def k3(logp: Tensor, ref: Tensor) -> Tensor:
-    """Return a never negative estimate of KL(pi || pi_ref) at each token, (B, T) (DeepSeekMath Eq. 4)."""
+    """Return k3, an estimate of KL(pi || pi_ref) at each token that is never negative, (B, T).
+
+    It is Eq. 4 of DeepSeekMath.
+    """
     return (ref - logp).exp() - (ref - logp) - 1
 
 
 def on_policy(batch: Batch, threshold: float) -> Tensor:
-    """Return 1 for a good or still likely completion, else 0: (B, 1) (DeepSeek-V3.2, arXiv 2512.02556)."""
+    """Return (B, 1): 1 for a good or still likely completion, else 0 (DeepSeek-V3.2, arXiv 2512.02556)."""
     sampled = batch.old if batch.sampled is None else batch.sampled
     gap = (sampled - batch.logp.detach()).nan_to_num(nan=0.0)
     likely = completion_means(gap, batch.mask)[:, None] <= threshold

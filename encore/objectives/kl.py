@@ -3,7 +3,7 @@
 import torch
 
 ESTIMATORS = ("k1", "k2", "k3")
-LARGEST_ERROR = 0.2  # the controller clips the relative error of the KL to this
+LARGEST_ERROR = 0.2  # the adaptive controller clips the relative error of the KL to this
 
 
 def kl(log_probs: torch.Tensor, ref_log_probs: torch.Tensor, estimator: str) -> torch.Tensor:

@@ -45,7 +45,8 @@ def value_terms(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     r"""Return the value loss of each token, and where the clip has cut its gradient; `clip` 0 means no clip.
 
-    1/2 max((V - R)^2, (clip(V, V_old - clip, V_old + clip) - R)^2), as in the code of Ziegler et al. 2019.
+    The loss is 1/2 max((V - R)^2, (clip(V, V_old - clip, V_old + clip) - R)^2), as in the code of Ziegler et
+    al. 2019.
     """
     plain = (values - returns).square()
     if not clip:

@@ -32,20 +32,23 @@ def objective(name: str) -> Callable[[Batch, GrpoArgs], Terms]:
     def loss(batch: Batch, args: GrpoArgs) -> Terms:
         returned = function(batch, args)
         terms = returned if isinstance(returned, Terms) else _measured(name, returned, batch)
-        _check(name, terms, batch)
+        _check_terms(name, terms, batch)
         return terms
 
     return loss
 
 
 def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
-    """Call an objective on random numbers; `args` say which terms. Raises UserError as `objective` does."""
+    """Call an objective on random numbers, with the terms that `args` ask for.
+
+    Raises UserError as `objective` does.
+    """
     generator = torch.Generator().manual_seed(0)
 
     def nats() -> Tensor:
         return -torch.rand(ROWS, TIME, generator=generator) * 4
 
-    lengths = torch.arange(1, ROWS + 1)  # of the completions; the longest is shorter than TIME
+    lengths = torch.arange(1, ROWS + 1)  # lengths of the completions; the longest is shorter than TIME
     mask = (torch.arange(TIME) < lengths[:, None]).long()
     options: Any = args
     batch = Batch(
@@ -62,7 +65,7 @@ def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
 
 
 def _measured(name: str, loss: Any, batch: Batch) -> Terms:
-    """Return the terms of `loss`; add ratio and KL to a bare loss, to see a policy run away."""
+    """Return the terms of `loss`. A bare loss gets ratio and KL, which show a policy that runs away."""
     if not isinstance(loss, Tensor):
         raise UserError(f"{name}: expected a tensor of one number, or Terms, got {type(loss).__name__}")
     with torch.no_grad():
@@ -71,7 +74,7 @@ def _measured(name: str, loss: Any, batch: Batch) -> Terms:
     return Terms(loss, loss.detach(), ratio, torch.zeros_like(ratio, dtype=torch.bool), divergence)
 
 
-def _check(name: str, terms: Terms, batch: Batch) -> None:
+def _check_terms(name: str, terms: Terms, batch: Batch) -> None:
     """Raise UserError unless `terms` keep the contract of `objective`."""
     loss = terms.loss
     if loss.shape != ():

@@ -37,7 +37,7 @@ def advantages(steps: Sequence[Steps], group_size: int, width: int) -> torch.Ten
 
 
 def normalised(rewards: torch.Tensor) -> torch.Tensor:
-    """Return `rewards` less their mean, over their standard deviation; 0 for fewer than two rewards."""
+    """Return `rewards` minus their mean, divided by their std; 0 for fewer than two rewards."""
     if len(rewards) < 2:
         return torch.zeros_like(rewards)
     return (rewards - rewards.mean()) / (rewards.std() + GUARD)

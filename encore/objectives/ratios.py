@@ -1,4 +1,4 @@
-"""The importance ratio of stage `policy_gradient`, and on request the wrong ratio of the lecture's code."""
+"""The importance ratio of stage `policy_gradient` or, on request, the wrong ratio of the lecture's code."""
 
 import torch
 

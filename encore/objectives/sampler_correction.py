@@ -2,7 +2,8 @@ r"""Importance weights that correct for a sampler such as vLLM, whose probabilit
 
 \pi_s is the distribution that the sampler says it drew from, and \pi_old the policy with the same weights.
 The loss of a token is multiplied by w = \pi_old / \pi_s (Yao et al. 2025, "Your efficient RL framework
-secretly brings you off-policy RL training"). The modes are those of TRL's `vllm_importance_sampling_mode`.
+secretly brings you off-policy RL training"). The modes are the values of
+TRL's `vllm_importance_sampling_mode`.
 """
 
 import math
@@ -14,7 +15,7 @@ from torch import Tensor
 def correction(
     old: Tensor, sampled: Tensor, mask: Tensor, mode: str, low: float | None, high: float | None
 ) -> Tensor:
-    """Return w: (batch, time) in a mode `token_…`, (batch, 1) for whole completions in `sequence_…`.
+    """Return w: (batch, time) in a mode `token_…`, and (batch, 1), one for each completion, in `sequence_…`.
 
     `old`, `sampled`: log-probabilities, (batch, time); where `sampled` is NaN, w is 1. A w outside of `low`
     and `high` is set to the bound by `…_truncate`, and to 0 by `…_mask`.

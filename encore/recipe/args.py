@@ -46,7 +46,8 @@ RESERVED = {
         log_completions log_unique_prompts log_multimodal num_completions_to_print""",
     "no extra of Encore installs Liger": "use_liger_kernel liger_kernel_config",
 }
-# Likewise keys of model_init_kwargs. What transformers does not read itself is of the model's configuration.
+# The same for keys of model_init_kwargs. Keys that transformers does not read itself go to the model's
+# configuration.
 RESERVED_OF_MODELS = {
     "set by the stage itself": """
         config generation_config state_dict adapter_kwargs adapter_name key_mapping output_loading_info
@@ -74,14 +75,14 @@ REFUSED |= dict.fromkeys(SHARDING, "set by the stage itself; write resources: {s
 
 
 def _one_of(enumeration: str) -> AfterValidator:
-    """Return a validator of the values of an enumeration of transformers, read from its source."""
+    """Return a validator of the values of an enumeration of transformers, which is read from its source."""
 
-    def check(text: str) -> str:
+    def member(text: str) -> str:
         if text not in (valid := trl_fields.enumeration(enumeration)):
             refuse(f"unknown value {shown(text)}{nearest(text, valid)}")
         return text
 
-    return AfterValidator(check)
+    return AfterValidator(member)
 
 
 Scheduler = Annotated[str, _one_of("transformers.trainer_utils.SchedulerType")]
@@ -91,7 +92,7 @@ SaveInterval = Annotated[str, _one_of("transformers.trainer_utils.SaveStrategy")
 
 
 def check_refused(args: Mapping[str, Any], path: str) -> None:
-    """Raise UserError at a field of a stage's `args` or `model_init_kwargs` that no recipe may have."""
+    """Raise UserError if a stage's `args` or `model_init_kwargs` have a field that no recipe may set."""
     options = args.get("model_init_kwargs")
     of_models = options if isinstance(options, Mapping) else {}
     told = [f"{path}.{name}: {REFUSED[name]}" for name in args if name in REFUSED]
@@ -105,7 +106,7 @@ def check_refused(args: Mapping[str, Any], path: str) -> None:
 
 
 class Args(Model):
-    """`args` of a stage. A field may be null where its class takes None."""
+    """The `args` of a stage. A field may be null if its class takes None."""
 
     takes_null = True
 
@@ -116,7 +117,7 @@ class Args(Model):
 
 
 class TrainerArgs(Args):
-    """`args` of a Trainer.
+    """The `args` of a Trainer.
 
     Fields of its class that no class below writes out are checked by name and type alone.
     """
@@ -137,7 +138,7 @@ class TrainerArgs(Args):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield the fields that no recipe may have, and the mistakes in those that are not written out."""
+        """Yield the fields that no recipe may set, and the mistakes in fields that no class writes out."""
         for name, content in value.items():
             if name in REFUSED:
                 yield mistake((name,), REFUSED[name])
@@ -151,11 +152,11 @@ class TrainerArgs(Args):
 
 
 class Loading(Model):
-    """`args.model_init_kwargs`: how transformers loads a model, and values of its configuration."""
+    """The keys of `args.model_init_kwargs`: how transformers loads a model, and configuration values."""
 
     model_config = ConfigDict(extra="allow")
     takes_null = True
-    # other names are of kernels on the Hub, whose code they run
+    # other names are kernels on the Hub, whose code would run
     attn_implementation: (
         Literal["eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention"] | None
     ) = None
@@ -163,7 +164,7 @@ class Loading(Model):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield the keys that no recipe may have, and the keys that are not an argument's name."""
+        """Yield the keys that no recipe may set, and the keys that are not an argument's name."""
         for name in value:
             if name in REFUSED_OF_MODELS:
                 yield mistake((name,), REFUSED_OF_MODELS[name])
@@ -172,15 +173,15 @@ class Loading(Model):
 
 
 class TrainingArgs(TrainerArgs):
-    """`args` of a stage `pretrain`: of transformers' Trainer. Those of TRL's trainers add to them."""
+    """The `args` of a stage `pretrain`, for transformers' Trainer. The args of TRL's trainers add to them."""
 
     config = "transformers.training_args.TrainingArguments"
 
     learning_rate: Rate = 5e-5
     lr_scheduler_type: Scheduler = "linear"
     lr_scheduler_kwargs: dict[str, Any] | None = None
-    warmup_steps: NotNegative = 0.0  # below 1 a share of all
-    max_steps: Positive = -1  # -1: num_train_epochs says how many
+    warmup_steps: NotNegative = 0.0  # steps, or a share of all steps if below 1
+    max_steps: Positive = -1  # -1 means that num_train_epochs decides
     num_train_epochs: Annotated[float, Field(gt=0, le=1_000_000)] = 3.0
     per_device_train_batch_size: Batch = 8
     per_device_eval_batch_size: Batch = 8
@@ -189,14 +190,14 @@ class TrainingArgs(TrainerArgs):
     adam_beta2: float = 0.999
     adam_epsilon: float = 1e-8
     weight_decay: Annotated[float, Field(ge=0, le=100)] = 0.0
-    max_grad_norm: NotNegative = 1.0  # 0: gradients are not clipped
+    max_grad_norm: NotNegative = 1.0  # 0 means that gradients are not clipped
     bf16: bool = False
     fp16: bool = False
     gradient_checkpointing: bool = False
     gradient_checkpointing_kwargs: dict[str, Any] | None = None
     torch_empty_cache_steps: Positive | None = None
-    dataloader_num_workers: Annotated[int, Field(ge=0, le=1024)] = 0  # processes
-    logging_steps: AboveZero = 500  # of steps: below 1 a share of all
+    dataloader_num_workers: Annotated[int, Field(ge=0, le=1024)] = 0  # number of loading processes
+    logging_steps: AboveZero = 500  # steps between two log lines, or a share of all steps if below 1
     eval_strategy: Interval = "no"
     eval_steps: AboveZero | None = None
     eval_on_start: bool = False
@@ -215,7 +216,7 @@ class TrlArgs(TrainingArgs):
 
 
 class SftArgs(TrlArgs):
-    """`args` of a stage `sft`: of TRL's SFTTrainer."""
+    """The `args` of a stage `sft`, for TRL's SFTTrainer."""
 
     config = "trl.trainer.sft_config.SFTConfig"
 
@@ -228,7 +229,7 @@ class SftArgs(TrlArgs):
 
 
 class DpoArgs(TrlArgs):
-    """`args` of a stage `dpo`: of TRL's DPOTrainer."""
+    """The `args` of a stage `dpo`, for TRL's DPOTrainer."""
 
     config = "trl.trainer.dpo_config.DPOConfig"
 
@@ -246,7 +247,7 @@ class DpoArgs(TrlArgs):
 
 
 class RewardArgs(TrlArgs):
-    """`args` of a stage `reward_model`: of TRL's RewardTrainer."""
+    """The `args` of a stage `reward_model`, for TRL's RewardTrainer."""
 
     config = "trl.trainer.reward_config.RewardConfig"
 
@@ -257,15 +258,16 @@ class RewardArgs(TrlArgs):
 
 
 class DrawingArgs(Args):
-    """The arguments of drawing a stage's completions."""
+    """The arguments of a stage that draws completions."""
 
-    num_generations: Batch  # completions of a problem
+    num_generations: Batch  # number of completions of each problem
     temperature: Temperature
     top_p: TopP
     max_completion_length: Positive
 
 
 class RejectionSamplingArgs(DrawingArgs):
-    """`args` of a stage `rejection_sampling`."""
+    """The `args` of a stage `rejection_sampling`."""
 
-    max_per_problem: Positive | None = None  # completions of a problem to keep, the first ones; None: all
+    # how many completions of a problem to keep, the first ones; None: all
+    max_per_problem: Positive | None = None

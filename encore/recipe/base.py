@@ -25,18 +25,19 @@ from encore.errors import UserError, nearest
 from encore.recipe.mistakes import NOTHING, OF_TYPE, WORDS, words
 
 T = TypeVar("T")
-Mistake = tuple[str, str]  # the key, "" for the part itself, and what is wrong with it
-LONGEST_HINT = 400  # characters: the arguments of a trainer have 150 names, too many for a hint
+Mistake = tuple[str, str]  # the key ("" for the part itself), and its mistake in words
+LONGEST_HINT = 400  # characters of a hint; the arguments of a trainer have 150 names, which are too many
 
 
 class Machine:
-    """A mark of a field that says what a job runs on, so that the field is not part of the lineage."""
+    """A mark of a field that describes the machine of a job, so that the field is not part of the lineage."""
 
 
 class Model(BaseModel):
-    """A part of a recipe. Of a subclass with `takes_null`, null is a value of the fields that can be None.
+    """A part of a recipe, from the keys of all its layers.
 
-    In all others null deletes what a lower layer says, so that what has no layer below it cannot have it.
+    In a layer, null deletes a key of the layers below. In a subclass with `takes_null`, null is instead a
+    value, for the fields that can be None.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -66,12 +67,12 @@ class Model(BaseModel):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield the mistakes in a mapping that the types of the fields do not show."""
+        """Yield the mistakes in a mapping that the types of the fields cannot show."""
         yield from ()
 
     @classmethod
     def _worded(cls, details: ErrorDetails) -> InitErrorDetails:
-        """Return an error of pydantic with the words that only this class knows, or unchanged."""
+        """Return an error of pydantic in the words that only this class knows; other errors unchanged."""
         kind, place, value = details["type"], details["loc"], details["input"]
         if len(place) == 1 and kind == "extra_forbidden":
             return mistake(place, unknown_key(str(place[0]), list(cls.model_fields)), value)
@@ -83,13 +84,13 @@ class Model(BaseModel):
         return InitErrorDetails(type=kind, loc=place, input=value, ctx=details.get("ctx", {}))
 
 
-def mistake(place: tuple[str | int, ...], told: str, value: Any = None) -> InitErrorDetails:
-    """Return the mistake at `place` below a model, with these words."""
-    return InitErrorDetails(type=PydanticCustomError(WORDS, told), loc=place, input=value)
+def mistake(place: tuple[str | int, ...], words: str, value: Any = None) -> InitErrorDetails:
+    """Return a mistake at `place` below a model, with the text `words`."""
+    return InitErrorDetails(type=PydanticCustomError(WORDS, words), loc=place, input=value)
 
 
 def below(place: str, mistakes: Iterator[Mistake]) -> Iterator[Mistake]:
-    """Yield the mistakes of the part at `place`, including those that a function raises as a UserError."""
+    """Yield the mistakes of the part at `place`, including mistakes that are raised as a UserError."""
     try:
         for key, told in mistakes:
             yield ".".join(filter(None, (place, key))), told
@@ -106,7 +107,7 @@ def unknown_key(key: str, valid: list[str]) -> str:
 
 
 def refuse(told: str) -> NoReturn:
-    """Raise the mistake of a value, from within a validator of its type."""
+    """Raise the mistake in a value, from within a validator of its type."""
     raise PydanticCustomError(WORDS, told)
 
 
@@ -119,28 +120,28 @@ def present(value: T | None) -> T:
 def matching(pattern: str, description: str) -> Callable[[str], str]:
     """Return a validator of texts that must match a pattern entirely; `$` would let a line break end them."""
 
-    def check(text: str) -> str:
+    def matched(text: str) -> str:
         if not re.fullmatch(pattern, text):
             refuse(f'expected {description}, got "{text}"')
         return text
 
-    return check
+    return matched
 
 
-NAME = r"[a-z0-9](?:[a-z0-9-]|\.[0-9])*"  # a dot stands in numbers alone: report.html would be a page's file
+# a dot is allowed in numbers alone, because report.html would be a page's file
+NAME = r"[a-z0-9](?:[a-z0-9-]|\.[0-9])*"
 IDENTIFIER = r"[a-z][a-z0-9_]*"
 A_NAME = 'a name of lower-case letters, digits, "-" and, before a digit, "."'
 AN_IDENTIFIER = 'a name of lower-case letters, digits and "_"'
 
-Items = Annotated[tuple[T, ...], Field(strict=False)]  # a list of the YAML
+Items = Annotated[tuple[T, ...], Field(strict=False)]  # a list in the YAML
 Some = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
 AboveZero = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 PartOfAll = Annotated[float, Field(gt=0, lt=1)]
-# NumPy takes seeds below 2^32, and a stage adds strides to its own: ten thousand for each member of an
-# ensemble
+# NumPy takes seeds below 2^32, and a stage adds to its seed: ten thousand for each member of an ensemble
 Seed = Annotated[int, Field(ge=0, le=1_000_000)]
 Identifier = Annotated[str, AfterValidator(matching(IDENTIFIER, AN_IDENTIFIER))]
 Name = Annotated[str, AfterValidator(matching(NAME, A_NAME))]

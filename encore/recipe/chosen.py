@@ -1,4 +1,4 @@
-"""The arm of a recipe that a command line chooses, checked."""
+"""The arm of a recipe that a command line chooses, after checks."""
 
 from encore.errors import UserError, nearest
 from encore.recipe.graph import Graph, Node
@@ -12,12 +12,12 @@ def first_node(
     seeds: int | tuple[int, ...] | None = None,
     target: str = "preflight",
 ) -> Node:
-    """Return a node without a name, of the first seed of an arm; `arm`: None for the recipe's first.
+    """Return a node without a name, of an arm's first seed; if `arm` is None, of the recipe's first arm.
 
     Raises UserError for an unknown recipe, scale or arm.
     """
     if name is None:
-        raise UserError(f"{target}: --config recipe=… is missing: which recipe is it of?")
+        raise UserError(f"{target}: --config recipe=… is missing: which recipe does it belong to?")
     if name not in graph.recipes:
         raise UserError(f'--config recipe: unknown recipe "{name}"{nearest(name, [*graph.recipes])}')
     recipe = graph.recipes[name]

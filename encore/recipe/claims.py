@@ -30,7 +30,7 @@ FRONTIER = "frontier"  # used instead of an arm's name, so no arm may have the n
 FORMS = "GATE >= NUMBER, GATE <= NUMBER or GATE within P%"
 RELATIONS = (">=", "<=", "within")
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-OURS = "ours"  # instead of a paper: no paper makes the claim
+OURS = "ours"  # used instead of a paper if no paper makes the claim
 PAPER = OURS + r"|[0-9]{4}\.[0-9]{4,5}|https://\S+"
 
 Paper = Annotated[
@@ -40,7 +40,7 @@ Relation = Literal[">=", "<=", "within"]
 
 
 class Side(NamedTuple):
-    """One side of a comparison: a place and the metric that is read there."""
+    """A side of a comparison: a place, and the metric that is read at this place."""
 
     place: str
     metric: str
@@ -52,11 +52,11 @@ class Comparison(Model):
     metric: str
     of: str
     against: str | None = None
-    against_metric: str | None = None  # the metric of `against` where it is another one
+    against_metric: str | None = None  # the metric of `against`, if it differs from `metric`
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """The side of `of`, and the side of `against` if there is one."""
+        """The side of `of`, and the side of `against` if the comparison has one."""
         of = Side(self.of, self.metric)
         return (of, Side(self.against, self.against_metric or self.metric)) if self.against else (of,)
 
@@ -85,13 +85,13 @@ class Test(Comparison):
 
     @property
     def matters(self) -> float:
-        """The least |difference| that would matter."""
+        """The least |difference| that would matter in practice."""
         return self.margin if self.smallest_effect is None else self.smallest_effect
 
     def mistakes(self) -> Iterator[Mistake]:
         """Yield a mistake unless there is exactly one smallest effect that would matter.
 
-        It is the claim's own, or a margin above 0.
+        It is either set by the claim, or a margin above 0.
         """
         if self.against_metric is not None and self.against is None:
             yield "against_metric", "it goes with against, which is missing"
@@ -104,7 +104,7 @@ class Test(Comparison):
 
 @dataclass(frozen=True)
 class Need:
-    """A condition on a gate, in its unit; the bound of `within` is a share of the target: 0.2 for 20%."""
+    """A condition on a gate, in its unit. The bound of `within` is a share of the target (0.2 for 20%)."""
 
     gate: str
     relation: Relation
@@ -116,7 +116,7 @@ class Need:
 
     @classmethod
     def parse(cls, text: str) -> "Need":
-        """Return the need in a text such as `clip_cuts >= 0.02`. Raises UserError, one line."""
+        """Return the need in a text such as `clip_cuts >= 0.02`. Raises UserError, in one line."""
         parts = text.split()
         if len(parts) != 3:
             raise UserError(f'expected {FORMS}, got "{text}"')
@@ -134,7 +134,7 @@ class Need:
 
 
 def _needs(value: Any) -> tuple[Need, ...]:
-    """Return the needs of a claim: a text, or a list of texts."""
+    """Return the needs of a claim, which the recipe writes as a text or a list of texts."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list):
         refuse(f"expected text or a list, got {shown(value)}")
@@ -174,9 +174,9 @@ def with_ids(parts: dict[str, N]) -> dict[str, N]:
 
 
 class Scaled(Model):
-    """A part of a recipe that may belong to some scales alone."""
+    """A part of a recipe that may belong to some of the scales only."""
 
-    scales: Some[str] | None = None  # default: the scales of its file
+    scales: Some[str] | None = None  # scales at which the claim is judged; default: the scales of its file
 
     def is_at(self, scale: str) -> bool:
         """Return whether the part belongs to the scale."""
@@ -187,25 +187,29 @@ class Claim(Named, Scaled):
     """A sentence of a paper, and the comparison by which it is judged."""
 
     says: Line
-    # What the paper reports, with its scale: "AIME 2024: 15.6% to 71.0%". It is shown beside what is asked.
+    # The number that the paper reports, with its scale: "AIME 2024: 15.6% to 71.0%". It is shown beside the
+    # claim.
     published: Line | None = None
     source: Line
-    # Whose claim it is: an arXiv number, an address, or `ours` where no paper makes it. Claims of the paper
-    # at the recipe's `url`, of other papers and of ours are counted apart.
+    # The author of the claim: an arXiv number, an address, or `ours` if no paper makes it. Claims of the
+    # paper at the recipe's `url`, of other papers and of ours are counted separately.
     paper: Paper
-    second_hand: bool = False  # the source was read in another text than the paper's own
-    # `sanity`: no sane code could fail it, so it is a check of the code, and is counted apart.
+    second_hand: bool = False  # whether the source was read in another text than the paper itself
+    # `sanity` means that no sane code could fail the claim, so that it is a check of the code and counted
+    # separately.
     kind: Literal["finding", "sanity"] = "finding"
     test: Test
-    primary: bool = False  # one of at most three, at a scale, that decide what is said of the paper
-    # What became of each attempt before, as in "2026-11-22: open, 8 seeds": an attempt whose outcome was seen
-    # and was not in favour of the claim, after which its world, dials or question were changed. Each attempt
-    # has a fifth of the alpha of the attempt before it.
+    # whether it is one of at most three claims, at a scale, that decide the result for the paper
+    primary: bool = False
+    # The outcome of each earlier attempt, such as "2026-11-22: open, 8 seeds". It is an attempt whose outcome
+    # was seen and was not in favour of the claim, after which its world, dials or question were changed. Each
+    # attempt has a fifth of the alpha of the attempt before it.
     again: Some[Line] = ()
-    # What must be so for the claim's mechanism to be at work, else it is not tested: a text or a list of
-    # `GATE >= NUMBER`, `GATE <= NUMBER`, `GATE within P%` (of the gate's target). Set before any judged run.
+    # The conditions under which the claim's mechanism is at work; otherwise the claim is not tested. A text
+    # or a list of `GATE >= NUMBER`, `GATE <= NUMBER`, `GATE within P%` (of the gate's target). Set before any
+    # judged run.
     needs: Needs = ()
-    # What in our world may cause that the claim comes out reversed: a record with such a verdict needs it.
+    # The possible cause in our world if the claim comes out reversed; a record with such a verdict needs it.
     world: Line | None = None
 
     @property
@@ -222,9 +226,9 @@ class Claim(Named, Scaled):
 
 
 class Gate(Comparison, Named):
-    """A quantity, measured on the base arm of a comparison, that claims need."""
+    """A quantity that claims need, measured on the base arm of a comparison."""
 
-    target: float | None = None  # of `within`
+    target: float | None = None  # target value for a need with `within`
     about: Line | None = None
 
     def met(self, need: Need, value: float) -> bool:
@@ -235,22 +239,28 @@ class Gate(Comparison, Named):
             return value <= need.bound
         if self.target is None:
             share = f"{100 * need.bound:g}%"
-            raise UserError(f"gates.{need.gate}.target: missing; what is it to be within {share} of?")
+            raise UserError(f"gates.{need.gate}.target: missing; the gate must be within {share} of it")
         return abs(value - self.target) <= need.bound * abs(self.target)
+
+    def needed(self, need: Need) -> str:
+        """Return the values that fulfil a need of the gate: `at least 0.02`, `within 20% of 1.5`."""
+        if need.relation == "within":
+            return f"within {100 * need.bound:g}% of {self.target:g}"
+        return f"at {'least' if need.relation == '>=' else 'most'} {need.bound:g}"
 
 
 class Dial(Model):
-    """A choice that was made by looking at results, with its seeds, none of which is judged."""
+    """A choice that was made by looking at results, with the seeds looked at, none of which is judged."""
 
     what: Line
-    seeds: Some[Seed]  # from 1000 on, three or more
-    # trials of each method: equally many
+    seeds: Some[Seed]  # seeds on which the value was chosen: three or more, from 1000 on
+    # method -> number of trials, the same for all methods
     trials: Annotated[dict[str, Positive], Field(min_length=1)] | None = None
-    sweep: str | None = None  # the recipe that made the trials, which are then of arms
+    sweep: str | None = None  # the recipe that made the trials; methods are then its arms
     outcome: Line
 
     def unequal(self) -> Iterator[Mistake]:
-        """Yield the methods that had fewer or more trials than the first."""
+        """Yield the methods with fewer or more trials than the first method."""
         for method, number in (self.trials or {}).items():
             first, budget = next(iter((self.trials or {}).items()))
             if number != budget:
@@ -268,7 +278,7 @@ class Published(Scaled):
     value: float
     unit: str = ""
     source: Line
-    metric: str | None = None  # with `of` and `against`: win_rate or length_controlled
+    metric: str | None = None  # win_rate or length_controlled, if there are `of` and `against`
     at: str | None = None
     of: str | None = None
     against: str | None = None

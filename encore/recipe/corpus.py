@@ -35,12 +35,12 @@ class CorpusPart(Model):
 class Corpus(Model):
     """The number of documents, and the share of each kind of document."""
 
-    documents: Positive | None = None  # of all tasks together
+    documents: Positive | None = None  # number of documents of all tasks together
     mixture: Mixture | None = None
     also: Some[CorpusPart] | None = None
 
     def mistakes(self, world: World) -> Iterator[Mistake]:
-        """Yield documents that the worlds cannot write, and shares that leave none to the first task."""
+        """Yield documents that the worlds cannot write, and shares that leave the first task no documents."""
         if self.mixture is not None:
             worlds.mix(world, self.mixture)
         for place, part in enumerate(self.also or ()):
@@ -51,14 +51,14 @@ class Corpus(Model):
 
 
 class DemonstrationSource(Formed):
-    """Demonstrations that no other stage makes: of a world or of a data set."""
+    """Demonstrations that come from a world or a data set, not from another stage."""
 
     task: DemonstrationTask | None = None
-    corpus: Corpus | None = None  # of a world
-    problems: Positive | None = None  # of a data set: how many rows, the first ones
+    corpus: Corpus | None = None  # documents of a world
+    problems: Positive | None = None  # how many rows of a data set, the first ones
 
     def source_mistakes(self, share: float | None = None) -> Iterator[Mistake]:
-        """Yield what the source lacks, and keys of the other kind of source.
+        """Yield the keys that the source lacks, and the keys that belong to the other kind of source.
 
         `share` is its share of all rows, if its number of rows is not set.
         """

@@ -1,4 +1,4 @@
-"""Data sets in a configuration: of the Hub at a commit, users' files by their content.
+"""The data sets in a configuration: from the Hub at a commit, users' files by their content.
 
 Users' code and models in folders are treated alike.
 """
@@ -15,8 +15,8 @@ from encore.runtime import digests, sentinel
 def pinned(config: Any) -> Any:
     """Return `config` with the `sha256` of its content beside each existing `file`, at any depth.
 
-    It also has `code`, name -> digest, beside the names of users' code. So another content gives another
-    lineage, and everything made from it is made again.
+    Beside the names of users' code it has `code`, name -> digest. So another content gives another lineage,
+    and everything made from it is made again.
     """
     if isinstance(config, list):
         return [pinned(value) for value in config]
@@ -29,7 +29,7 @@ def pinned(config: Any) -> Any:
         pinned_keys["code"] = code
     is_file = (
         isinstance(pinned_keys.get("file"), str) and "wheel" not in pinned_keys
-    )  # otherwise the file is in a package
+    )  # other files are in a package
     path = Path(pinned_keys["file"]) if is_file else None
     if path is None or not path.is_file():
         return pinned_keys
@@ -59,11 +59,11 @@ def of_model(model: Mapping[str, Any] | None) -> Any:
 
 @cache
 def _digest_of_folder(folder: str, stats: tuple[tuple[str, int, int], ...]) -> str:
-    """Return the digest of a folder whose files have these sizes and times of change."""
+    """Return the digest of a folder whose files have these sizes and modification times."""
     return sentinel.digest(Path(folder))
 
 
 @cache
 def _digest(path: Path, size: int, changed: int) -> str:
-    """Return the digest of a file that has this size and time of change."""
+    """Return the digest of a file with this size and modification time."""
     return digests.of_file(path)

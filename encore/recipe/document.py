@@ -38,16 +38,16 @@ from encore.recipe.strict_yaml import Content
 CHOSEN = "chosen"
 # reports of all arms and seeds, of the recipe's quickstart, and of chosen arms
 REPORTS = ("report", "quickstart", CHOSEN)
-# names of folders beside those of arms or stages in results/, or names used instead of an arm's
+# names of folders beside arms or stages in results/, and names used instead of an arm's
 NO_ARMS, NO_STAGE = (*REPORTS, FOLDER, FRONTIER), "evals"
 DIAL_SEEDS = 1000  # first seed on which dials are chosen; judged seeds are below it
-MOST_TRIES = 5  # what lacks something is removed, and then something else may lack it
-PRIMARY = 3  # number of claims that a recipe may put first at a scale
+MOST_TRIES = 5  # a part that lacks something is removed, after which another part may lack it
+PRIMARY = 3  # number of primary claims that a recipe may have at a scale
 Seeds = Annotated[int, Field(ge=1, le=1000)]  # number of seeds; from seed 1000 on dials are chosen
-# the keys depend on the kind (encore/recipe/kinds/), and other layers may say the rest
+# the keys depend on the kind of stage (encore/recipe/kinds/), and other layers may set the others
 RawStage = Annotated[Content, WithJsonSchema({"type": "object", "$comment": "a stage"})]
 RawEvals = Annotated[Content, WithJsonSchema({"type": "object", "$comment": "evals"})]
-Overlays = dict[str, RawStage | None]  # null: the stage does not exist here
+Overlays = dict[str, RawStage | None]  # null: the stage does not exist at this scale or in this arm
 Claims = Annotated[dict[Name, Claim], AfterValidator(with_ids)]
 Gates = Annotated[dict[Identifier, Gate], Field(min_length=1), AfterValidator(with_ids)]
 Names = Some[str]
@@ -62,16 +62,16 @@ class Quickstart(Model):
 
 
 class ArmAtScale(Model):
-    """The layer of an arm at one scale alone, which is laid over everything else."""
+    """The layer of an arm at one scale, which is merged on top of all other layers."""
 
     stages: Overlays
 
 
 class AnyScale(Model):
-    """The layer that a scale lays over the recipe."""
+    """The layer that a scale merges on top of the recipe."""
 
     about: str = ""
-    # another scale: its layers, arms, claims and published numbers, and over them what is said here
+    # another scale, whose layers, arms, claims and published numbers apply below the keys set here
     like: str | None = None
     seeds: Seeds | None = None
     stages: Overlays = {}
@@ -79,13 +79,13 @@ class AnyScale(Model):
 
 
 class Scale(AnyScale):
-    """A scale of a recipe's one file, or of recipe.yaml."""
+    """A scale that stands in a recipe's only file, or in recipe.yaml."""
 
-    arms: dict[str, ArmAtScale | None] = {}  # null: the arm does not exist here
+    arms: dict[str, ArmAtScale | None] = {}  # null: the arm does not exist at this scale
 
 
 class ArmOfScale(Model):
-    """A new arm of a scale's file, which has an `about`; or what the scale changes of an arm."""
+    """A new arm in a scale's file, which has an `about`; or the scale's changes of an arm."""
 
     about: str = ""
     stages: Overlays = {}
@@ -93,11 +93,11 @@ class ArmOfScale(Model):
 
 
 class Arm(ArmOfScale, Scaled):
-    """The layer that an arm lays over a scale."""
+    """The layer that an arm merges on top of a scale."""
 
 
 class LeaveOneOut(Model):
-    """Arms that each lack one part of `full`; a figure of the report."""
+    """Arms that each lack one part of the arm `full`; the report draws them as a figure."""
 
     full: str
     without: Names
@@ -106,12 +106,12 @@ class LeaveOneOut(Model):
 class Step(Model):
     """A checkpoint that training goes through."""
 
-    name: Annotated[str, Field(min_length=1, max_length=24), SOME_TEXT]  # as the paper calls it
-    at: str  # arm/checkpoint; the report leaves out a step whose arm does not run
+    name: Annotated[str, Field(min_length=1, max_length=24), SOME_TEXT]  # name of the step in the paper
+    at: str  # arm/checkpoint; the report leaves out a step if its arm does not run
 
 
 class Deviation(Model):
-    """A difference between the recipe and what the paper did."""
+    """A difference between the recipe and the paper's run."""
 
     what: str
     why: str
@@ -127,40 +127,42 @@ class ScaleFile(AnyScale):
 
 
 class Document(Model):
-    """A recipe, as one file would have it."""
+    """A whole recipe, as if it were written in one file."""
 
     version: Positive = Field(alias="schema")
     title: Line
     url: Line
     cost: dict[str, str] = {}  # scale -> what a run costs
-    found: str = ""  # what our runs show, in sentences
-    seeds: Seeds = 3  # how many
-    # A seed on which dials were chosen is not judged: later ones are, and a sweep takes seeds from 1000 on.
+    found: str = ""  # results of our runs, in sentences
+    seeds: Seeds = 3  # number of seeds
+    # The first judged seed. A seed on which dials were chosen must not be judged, so later ones are; a sweep
+    # takes seeds from 1000 on.
     first_seed: Seed = 0
     quickstart: Quickstart = Quickstart()
     claims: Claims = {}
     gates: Gates = {}
-    # Curves of reward against KL, each through two places (arm/checkpoint) or more, whose task scores kl.
-    # Claims and gates compare them at equal KL: `of: frontier/NAME`, `metric: TASK/gold_at_kl/NATS` (or
-    # proxy_at_kl, accuracy_at_kl). Take a KL that every seed reaches: where it is beyond the last place a
-    # seed has no number.
+    # Curves of reward against KL, each through two or more places (arm/checkpoint) with a task that scores
+    # kl. Claims and gates compare them at equal KL: `of: frontier/NAME`, `metric: TASK/gold_at_kl/NATS` (or
+    # proxy_at_kl, accuracy_at_kl). Choose a KL that every seed reaches: beyond the last place a seed has no
+    # number.
     frontiers: Annotated[dict[Name, Names], Field(min_length=1)] = {}
     dials: Items[Dial] = ()
     published: Items[Published] = ()
     deviations: Items[Deviation] = ()
-    # scale -> why the recipe has none such: what is answered to who asks for it
+    # scale -> why the recipe does not have it, which is the answer to a user who asks for it
     without: dict[str, Line] = {}
-    ladder: Names = ()  # arms that each add something to the one before; a figure of the report
+    ladder: Names = ()  # arms that each add something to the arm before; a figure of the report
     leave_one_out: LeaveOneOut | None = None
-    # factor -> its value -> the arm that has it: a figure of the report, one dial turned at a time
+    # factor -> its value -> the arm with this value; a figure of the report in which only one dial changes at
+    # a time
     factors: dict[Line, Annotated[dict[str, str], Field(min_length=2)]] = {}
-    # The checkpoint that each arm's others are set against, problem by problem (of arms that evaluate it):
-    # which each solves in as many samples, where the curves of pass@k cross, how likely it finds right
-    # answers.
+    # The checkpoint with which each arm's other checkpoints are compared, problem by problem: which problems
+    # each solves in equally many samples, where the curves of pass@k cross, how likely right answers are
+    # before training.
     coverage: str | None = None
-    # Checkpoints that training goes through, in order: a section of the report. A step may branch off
-    # (R1-Zero, beside R1); what it is built on must not stand below it. Published numbers whose `at` is a
-    # step's stand below ours.
+    # Checkpoints that training goes through, in order; a section of the report. A step may branch off
+    # (R1-Zero, beside R1), but must stand below the steps it is built on. Published numbers with a step's
+    # `at` are shown below ours.
     stage_ladder: Annotated[tuple[Step, ...], Field(strict=False, min_length=2)] = ()
     arms: Annotated[dict[Name, Arm], Field(min_length=1)]
     stages: Annotated[dict[Identifier, RawStage], Field(min_length=1)]
@@ -247,7 +249,7 @@ class Document(Model):
 
     @property
     def asked_of_frontiers(self) -> dict[str, list[str]]:
-        """The frontiers, each with the metrics that claims and gates ask of it, each once."""
+        """The frontiers, each with the metrics that claims and gates compare on it, each metric once."""
         metrics: dict[str, dict[str, None]] = {}
         for comparison in (*(claim.test for claim in self.claims.values()), *self.gates.values()):
             for place, metric in comparison.sides:
@@ -256,13 +258,13 @@ class Document(Model):
         return {name: list(asked) for name, asked in metrics.items()}
 
     def arms_of(self, claim: Claim) -> set[str]:
-        """Return the arms on both sides of a claim and of the gates that it needs; all arms of a frontier."""
+        """Return the arms of a claim: of its sides, of its gates, and all arms of its frontiers."""
         compared: list[Comparison] = [claim.test, *(self.gates[need.gate] for need in claim.needs)]
         places = [side.place for comparison in compared for side in comparison.sides]
         return {at.partition("/")[0] for place in places for at in self.places(place)}
 
     def places(self, place: str) -> tuple[str, ...]:
-        """Return the places of a frontier, or the given place of an arm alone."""
+        """Return the places of a frontier; for the place of an arm, this place alone."""
         name = frontier(place)
         return (place,) if name is None else self.frontiers.get(name, ())
 
@@ -270,7 +272,7 @@ class Document(Model):
 def sound(content: Content) -> Document | None:
     """Return the document without the values that have mistakes, which are reported.
 
-    The result is None if nothing is left.
+    The result is None if no value is left.
     """
     rest = copy.deepcopy(dict(content))
     for _ in range(MOST_TRIES):
@@ -284,7 +286,7 @@ def sound(content: Content) -> Document | None:
     return None
 
 
-def read(content: Content, model: type[T]) -> T:
+def read_content(content: Content, model: type[T]) -> T:
     """Return the typed content of a file. Raises UserError with all mistakes in its keys and their values."""
     try:
         return model.model_validate(content)

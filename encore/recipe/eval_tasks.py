@@ -29,20 +29,20 @@ Score = Literal[
 
 
 class Judge(Model):
-    """The language model that says which is better, a reply or the data set's own reply."""
+    """The language model that says whether a reply or the data set's own reply is better."""
 
     model: Source
-    question: str  # with {prompt}, {first} and {second}; each pair is shown in both orders
+    question: str  # a text with {prompt}, {first} and {second}; the judge sees each pair in both orders
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield a mistake unless the question has one place for each text that it compares."""
+        """Yield a mistake unless the question has exactly one place for each text to compare."""
         for place in JUDGED:
             if self.question.count(place) != 1:
                 yield "question", f"expected {place} exactly once"
 
 
 def _kind(value: Any) -> str:
-    """Return the tag of an evaluation's task; a data set of replies to compare with has the key chosen."""
+    """Return the tag of an evaluation's task. A data set of replies to compare with has the key `chosen`."""
     if isinstance(value, Mapping):
         is_data_set, is_pair = bool({"hub", "file"} & value.keys()), "chosen" in value
     else:
@@ -67,37 +67,39 @@ def data_set(task: Mapping[str, Any]) -> Questions | Comparisons:
 
 
 class EvalTask(Formed):
-    """One task: `samples` completions of each item, drawn at one temperature and top-p.
+    """A task of an evaluation: `samples` completions of each item, drawn at one temperature and top-p.
 
-    A task of lm-eval that scores likelihoods draws none.
+    A task of lm-eval that scores likelihoods draws no completions.
     """
 
     task: AskedTask | None = None
-    # In place of task: the name of one of lm-eval's, with its own prompts and scoring. One that generates has
-    # the keys of sampling below, one that scores likelihoods has none of them: evals/benchmarks.py.
+    # The name of a task of lm-eval, with its own prompts and scoring, instead of task. If the task generates,
+    # it has the keys of sampling below; if it scores likelihoods, it has none of them: evals/benchmarks.py.
     lm_eval: str | None = None
     filter: str | None = (
-        None  # of lm_eval: which of its filters reads the answer; needed where it has several
+        None  # the filter of an lm_eval task that reads the answer; needed if the task has several
     )
-    metric: str | None = None  # of lm_eval: which of its metrics is `score`; needed where it has several
-    # of lm_eval: worked examples before a question, by chat each a turn; default: the task's
+    # the metric of an lm_eval task that becomes `score`; needed if the task has several
+    metric: str | None = None
+    # worked examples before a question of an lm_eval task, by chat a turn each; default: the task's own
+    # number
     fewshot: Annotated[int, Field(ge=0, le=1000)] | None = None
-    # A published protocol by its name (encore/recipe/protocols.yaml): what the task does not say itself is as
-    # there.
+    # A published protocol by its name (encore/recipe/protocols.yaml), which sets the keys that the task
+    # leaves out.
     protocol: str | None = None
-    # Further candidates, by name: a base model is asked by the task's own and by each, and measured by its
-    # best one.
+    # Further templates, by name: a base model is asked with the task's own template and with each of these,
+    # and measured with its best one.
     templates: Annotated[dict[Name, str], Field(min_length=1)] = {}
-    checkpoints: Some[str] | None = None  # default: all
-    tool: Tool | None = None  # as in stage grpo
+    checkpoints: Some[str] | None = None  # checkpoints that are asked the task; default: all
+    tool: Tool | None = None  # a tool that the policy may call, as in stage grpo
     items: Positive | None = None  # number of items, the first ones; None: all of a task of lm-eval
-    samples: Positive | None = None  # of each item
+    samples: Positive | None = None  # number of completions of each item
     temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     max_gen_toks: Positive | None = None
-    k: Some[Positive] = ()  # of pass@k, maj@k and best of k
-    score: Some[Score] = ()  # beside the verifier: evals/scores.py
-    judge: Judge | None = None  # of score judge
+    k: Some[Positive] = ()  # the k of pass@k, maj@k and best of k
+    score: Some[Score] = ()  # scores besides the verifier's: evals/scores.py
+    judge: Judge | None = None  # the language model of score judge
 
     _task_name: str = PrivateAttr("")
 
@@ -113,9 +115,9 @@ class EvalTask(Formed):
 
     @property
     def data_set(self) -> dict[str, str] | None:
-        """The data set of the Hub that has the questions: its name, its subset, and its revision if pinned.
+        """The Hub's data set of the questions: its name, its subset, and its revision if pinned.
 
-        None for a world, a gym, a file, and for a task of lm-eval without a data set of the Hub.
+        It is None for a world, a gym, a file, and for a task of lm-eval without a data set of the Hub.
         """
         if self.lm_eval is not None:
             place = lm_eval_tasks.data_set(self.lm_eval)
@@ -142,13 +144,13 @@ class EvalTask(Formed):
         return task
 
     def generation(self) -> dict[str, Any]:
-        """Return lm-eval's `generation_kwargs`; top-k, which transformers may add, is switched off."""
+        """Return lm-eval's `generation_kwargs`, with top-k off, which transformers may switch on."""
         greedy = {"do_sample": False, "temperature": 0.0}
         sampled = {"do_sample": True, "temperature": self.temperature, "top_p": self.top_p, "top_k": 0}
         return {**(sampled if self.temperature else greedy), "max_gen_toks": self.max_gen_toks}
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield the mistakes of keys that do not go together."""
+        """Yield the mistakes of keys that contradict each other."""
         if (self.task is None) == (self.lm_eval is None):
             yield "", 'expected one of "task" (a world or dataset) and "lm_eval" (the name of a task)'
             return
@@ -165,7 +167,7 @@ class EvalTask(Formed):
             yield from self._sampled()
 
     def _of_lm_eval(self) -> Iterator[Mistake]:
-        """Yield the keys that a task of lm-eval sets itself."""
+        """Yield the keys that a task of lm-eval sets itself, and a recipe must not set."""
         name = f"lm-eval's {self.lm_eval} has its own"
         if self.template is not None:
             yield "template", f"{name} prompt; leave it out"
@@ -179,7 +181,7 @@ class EvalTask(Formed):
             yield "templates", f"{name} prompt; leave it out"
 
     def _of_task(self, task: AskedTask) -> Iterator[Mistake]:
-        """Yield what a task of a world or a data set lacks, and keys that only lm-eval's tasks have."""
+        """Yield keys that a task of a world or data set lacks, and keys that only lm-eval's tasks have."""
         for key in OF_LM_EVAL:
             if getattr(self, key) is not None:
                 yield key, "a key of lm-eval's own tasks, which `lm_eval` names; leave it out"
@@ -207,9 +209,9 @@ class EvalTask(Formed):
             yield "samples", f"temperature 0 gives {self.samples} equal samples; expected 1"
 
     def _judged(self, task: AskedTask) -> Iterator[Mistake]:
-        """Yield mistakes of score judge: without key judge or without replies to compare with.
+        """Yield mistakes of score `judge`: the key `judge` or the replies to compare with are missing.
 
-        The key alone is a mistake too.
+        The key `judge` without the score is a mistake too.
         """
         if ("judge" in self.score) != (self.judge is not None):
             key, hint = ("judge", "score: [judge]") if self.judge is None else ("score", "judge")
@@ -222,7 +224,7 @@ class EvalTask(Formed):
             yield "task", f"{words} and rejected"
 
     def _scored(self, task: AskedTask) -> Iterator[Mistake]:
-        """Yield scores that the task lacks, or that do not go with how it samples."""
+        """Yield scores that the task cannot have, or that contradict the way it samples."""
         world = task.make_world()
         for score in self.score:
             if score in ROLES or score == "judge":

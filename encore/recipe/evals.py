@@ -1,4 +1,4 @@
-"""The evaluations of an arm: checkpoints, the tasks that they are asked, the models that score answers."""
+"""The evaluations of an arm: its checkpoints, the tasks they are asked, and the models that score answers."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -30,11 +30,11 @@ class Evaluation(Engine):
     """The evaluation of one checkpoint, in the form that its job gets."""
 
     seed: int | None = None
-    # the names of those of `sensitivity` are no names of a recipe
+    # tasks of `sensitivity` have names that a recipe cannot use
     tasks: Annotated[dict[str, EvalTask], AfterValidator(_with_names)] = {}
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield the mistakes of each task, or that there is no task."""
+        """Yield the mistakes of each task, and a mistake if there is no task."""
         if not self.tasks:
             yield "tasks", "expected at least one task"
         for name, task in self.tasks.items():
@@ -42,13 +42,13 @@ class Evaluation(Engine):
 
 
 class OneMachine(Resources):
-    """The machine that an evaluation is run on."""
+    """The machine of an evaluation."""
 
     nodes: Annotated[int, Field(ge=1, le=1)] = 1
 
 
 class Models(Model):
-    """The models by which tasks score, other than the policy: stages, named as in `needs`."""
+    """The models other than the policy by which tasks score; they are stages, named as in `needs`."""
 
     reference: str | None = None  # the policy that score kl is measured against
     proxy: str | None = None  # the reward model of score proxy
@@ -61,20 +61,20 @@ class Models(Model):
 
 
 class Evals(Engine):
-    """The checkpoints and tasks of an arm, and how they are evaluated."""
+    """The checkpoints and tasks of an arm, and the way they are evaluated."""
 
-    # each defaults to that of the stage evaluated, of several nodes to what one has
+    # The machine; by default the evaluated stage's machine or, if it has several nodes, one of them.
     resources: OneMachine = OneMachine()
-    checkpoints: dict[Identifier, str] = {}  # name -> a stage, or a model that it needs: `grpo.policy`
+    checkpoints: dict[Identifier, str] = {}  # name -> a stage, or a model that a stage needs: `grpo.policy`
     models: Models = Models()
-    # A table of the report: one task by every combination of these, by the first arm and seed, before and
-    # after training.
+    # A table of the report: one task with every combination of these choices, by the first arm and seed,
+    # before and after training.
     sensitivity: Sensitivity | None = None
     tasks: Tasks = {}
 
     @property
     def ends(self) -> list[str]:
-        """The checkpoints before and after training; fewer than two if fewer are evaluated."""
+        """The checkpoints before and after training; fewer than two if they are not evaluated."""
         names = list(self.checkpoints)
         return names[:1] + names[1:][-1:]
 
@@ -85,7 +85,7 @@ class Evals(Engine):
 
     @property
     def protocols(self) -> list[Protocol]:
-        """The combinations that `sensitivity` asks for; the first has the first of each choice."""
+        """The combinations that `sensitivity` asks for; the combination of all first choices comes first."""
         if self.sensitivity is None:
             return []
         return self.sensitivity.protocols(self.tasks[self.sensitivity.task].temperature, self.backend)
@@ -97,11 +97,11 @@ class Evals(Engine):
         return [evaluation_name(checkpoint, backend) for checkpoint in self.ends for backend in backends]
 
     def evaluation(self, name: str, checkpoint: str, of_base: bool) -> Evaluation:
-        """Return the evaluation that a job gets; `of_base`: of a model that no stage has trained."""
+        """Return the evaluation that a job gets; `of_base`: its model was trained by no stage."""
         keys = {key: getattr(self, key) for key in Engine.model_fields if key in self.model_fields_set}
         if backend := parts(name)[1]:
             if backend != self.backend:
-                keys.pop("backend_args", None)  # they are of the recipe's own
+                keys.pop("backend_args", None)  # they belong to the recipe's own engine
             return Evaluation(**keys | {"backend": backend, "tasks": self._by_protocol()})
         left_out = OF_GRAPH if of_base else (*OF_GRAPH, "templates")
         tasks = {
@@ -112,7 +112,7 @@ class Evals(Engine):
         return Evaluation(**keys | {"tasks": tasks})
 
     def _by_protocol(self) -> dict[str, EvalTask]:
-        """Return the task of `sensitivity` by each protocol; at temperature 0 one sample of a problem."""
+        """Return protocol -> the task of `sensitivity` by it; at temperature 0 the task draws one sample."""
         assert self.sensitivity is not None
         asked, task = self.sensitivity, self.tasks[self.sensitivity.task]
         task = task.changed(checkpoints=None, protocol=None, templates=None, score=None, k=[1])
@@ -132,7 +132,7 @@ class Evals(Engine):
         """Yield the mistakes within these keys; only the first arm may have `sensitivity`."""
         for name in self.checkpoints:
             if MARK in name:
-                words = f'a name with "{MARK}" is one of sensitivity; call it something else'
+                words = f'a name with "{MARK}" belongs to sensitivity; call it something else'
                 yield f"checkpoints.{name}", words
         check_one(self.resources.gpu)
         yield from self._order()
@@ -151,7 +151,7 @@ class Evals(Engine):
             yield from below("sensitivity", self._of_sensitivity(self.sensitivity))
 
     def _order(self) -> Iterator[Mistake]:
-        """Yield a mistake if a stage's initial model is listed after its product: reports go by the order."""
+        """Yield a mistake if a stage's initial model stands after its product: reports keep this order."""
         places = list(self.checkpoints.items())
         for index, (name, place) in enumerate(places):
             earlier = next((other for other, at in places[:index] if place == f"{at}.policy"), None)
@@ -163,8 +163,8 @@ class Evals(Engine):
                 )
 
     def _of_recipe(self, task: EvalTask) -> Iterator[Mistake]:
-        """Yield the names in a task that do not exist."""
-        protocols.check(task.protocol)
+        """Yield a mistake for each name in a task that does not exist."""
+        protocols.check_protocol(task.protocol)
         known("checkpoints", task.checkpoints or (), list(self.checkpoints), "checkpoint")
         if task.task is not None:
             yield from below("task", task.task.mistakes())
@@ -187,10 +187,10 @@ class Evals(Engine):
         yield from asked.mistakes(task.temperature, self.backend)
 
 
-def read(evals: Mapping[str, Any], where: str = "") -> Evals:
+def read_evals(evals: Mapping[str, Any], where: str = "") -> Evals:
     """Return the evaluations of an arm at a scale, with all layers merged.
 
-    Raises UserError with all mistakes in types, lines that end with `where`; `mistakes` yields the others.
+    Raises UserError with all mistakes in types, in lines that end with `where`; `mistakes` yields the others.
     """
     try:
         return Evals.model_validate(evals)
@@ -208,7 +208,7 @@ def check_layer(layer: Mapping[str, Any], path: str) -> None:
 
 
 def job(config: Mapping[str, Any]) -> Evaluation:
-    """Return the evaluation that a job gets. Raises UserError with all mistakes, of types or of all keys."""
+    """Return the evaluation that a job gets. Raises UserError with all mistakes in types or keys."""
     config = unpinned(config)
     try:
         evaluation = Evaluation.model_validate(config)

@@ -3,7 +3,7 @@
 A registration (registration.py) lies beside them and is not part of the recipe.
 
 A recipe's checks read one mapping, as if there were one file. The content of gpu.yaml is there at
-`scales.gpu`; its claims, published numbers, deviations and new arms are beside those of recipe.yaml. In a
+`scales.gpu`; its claims, published numbers, deviations and new arms are beside the ones in recipe.yaml. In a
 folder, a claim or a published number without `scales` has the scales of its own file.
 """
 
@@ -20,10 +20,10 @@ from encore.recipe.presets import Presets, laid
 from encore.recipe.strict_yaml import Content
 
 SCHEMA = 2
-OLD = "write found for expected, and claims by their ids (docs/own.md)"
+OLD = "write found for expected, and claims by their ids (docs/claims.md)"
 MAIN = "recipe.yaml"
-REGISTERED = "registered.yaml"  # beside MAIN: registration.py
-COLLECTIONS = ("bases", "dials")  # folders of recipes/ that hold recipes of one file each
+REGISTERED = "registered.yaml"  # the file of a registration, beside MAIN: registration.py
+COLLECTIONS = ("bases", "dials")  # folders of recipes/ in which each recipe is one file
 PRESETS = "presets"  # the folder of presets, which recipes share: presets.py
 SECTIONS = ("claims", "arms", "published", "deviations")  # sections to which a scale's file may add
 
@@ -38,7 +38,7 @@ class Files:
 
     @property
     def paths(self) -> list[Path]:
-        """All files of the recipe, the one with its title first."""
+        """All files of the recipe; the file with its title is first."""
         return [self.file(), *(self.file(scale) for scale in self.further)]
 
     def file(self, scale: str = "") -> Path:
@@ -49,7 +49,7 @@ class Files:
 
     @property
     def shown(self) -> dict[str, Path]:
-        """The files by the names on pages and in links, from `recipes` on; the main file is first."""
+        """The files by their names on pages and in links, from `recipes` on; the main file is first."""
         return {_from_recipes(path): path for path in self.paths}
 
     def joined(self) -> Content:
@@ -84,14 +84,14 @@ class Files:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Have each line of a UserError of the block begin with the file that it is about."""
+        """Make each line of a UserError of the block begin with the file that it concerns."""
         try:
             yield
         except UserError as error:
             raise UserError("\n".join(map(self.located, error.lines))) from None
 
     def located(self, line: str) -> str:
-        """Return a line about the joined mapping, as a line about a file with the keys of this file."""
+        """Return a line about the joined mapping as a line about a file, with the keys of this file."""
         place, colon, says = line.partition(": ")
         keys = place.split(".")
         for scale, content in self.further.items():
@@ -118,7 +118,7 @@ class Files:
         return f"{self.file()}: {line}"
 
     def _scale(self, keys: list[str], says: str) -> str:
-        """Return the scale in a line that names a scale and an arm; "" for recipe.yaml."""
+        """Return the scale that a line is about, by its keys; "" if the line is about recipe.yaml."""
         for scale, content in self.further.items():
             if not re.search(rf"\(scale {re.escape(scale)}[,)]", says):
                 continue
@@ -130,13 +130,13 @@ class Files:
 
 
 def _added(content: Content, section: str) -> list[str]:
-    """Return the names that a scale's file adds to a section: its claims, or its new arms."""
+    """Return the names that a scale's file adds to a section, which are its claims or its new arms."""
     added = content.get(section, {})
     return [name for name, value in added.items() if section == "claims" or (value and "about" in value)]
 
 
 def _says(content: Any, keys: list[str]) -> bool:
-    """Return whether a mapping, or one of its arms, has a value or null at the keys."""
+    """Return whether a mapping, or one of its arms, sets the keys, be it to null."""
     at = content
     for key in keys[:-1]:
         at = at.get(key) if isinstance(at, Mapping) else None
@@ -151,8 +151,8 @@ def _from_recipes(path: Path) -> str:
     return Path(*parts[begin:]).as_posix()
 
 
-def read(path: Path, presets: Presets) -> Files:
-    """Return the files of the recipe at a path, a file or a folder, with the presets that they use.
+def read_files(path: Path, presets: Presets) -> Files:
+    """Return the files of the recipe at a path, which is a file or a folder, and the presets that they use.
 
     Raises UserError for the first mistake of each file that cannot be read.
     """
@@ -167,7 +167,7 @@ def read(path: Path, presets: Presets) -> Files:
 
 
 def _mapping(path: Path, presets: Presets) -> Content:
-    content = strict_yaml.read(path)
+    content = strict_yaml.read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(
             f"{path}: a recipe is a mapping of keys; this file is {'not' if content else 'empty'}"
@@ -184,7 +184,7 @@ def _mapping(path: Path, presets: Presets) -> Content:
 
 @contextmanager
 def of_file(path: Path) -> Iterator[None]:
-    """Have each line of a UserError of the block begin with the path."""
+    """Make each line of a UserError of the block begin with the path."""
     try:
         yield
     except UserError as error:

@@ -1,4 +1,4 @@
-"""The form in which a question is put to a policy: a template, or the chat template of its tokenizer."""
+"""The form in which a policy reads a question: a template, or the chat template of its tokenizer."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from encore.recipe.mistakes import shown
 
 
 class Chat(Model):
-    """The texts beside the question for the tokenizer's chat template, used instead of `template`.
+    """The texts that are put around a question, together with the tokenizer's chat template.
 
-    Rewards and verifiers read a reply with its prefill.
+    It is used instead of `template`. Rewards and verifiers read a reply with its prefill.
     """
 
     system: Said | None = None
     user: str | None = None  # a text with {question}; default: the question alone
-    prefill: Said | None = None  # how every reply begins, such as "<think>\n"
+    prefill: Said | None = None  # beginning of every reply, such as "<think>\n"
 
 
 def _true_or_mapping(value: Any) -> Any:
@@ -41,14 +41,14 @@ class Form:
     """The form of prompts: a template, or the chat template of the policy's tokenizer."""
 
     template: str = "{question}"
-    chat: Chat | None = None  # in place of template
+    chat: Chat | None = None  # the chat template, instead of template
 
 
 class Formed(Model):
-    """A part of a recipe that says how its questions are put."""
+    """A part of a recipe that sets the form of its questions."""
 
     template: str | None = None  # a text with {question}
-    chat: TrueOrChat | None = None  # in place of template
+    chat: TrueOrChat | None = None  # the chat template, instead of template
 
     @property
     def form(self) -> Form:
@@ -58,7 +58,7 @@ class Formed(Model):
 
     @property
     def put(self) -> Any:
-        """The form's key and value in a job's JSON: `chat`, or `template`."""
+        """The form's key and its value in a job's JSON: `chat`, or `template`."""
         if self.chat is None:
             return self.template
         return True if self.chat is True else self.chat.model_dump(exclude_unset=True)

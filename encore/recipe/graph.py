@@ -1,7 +1,7 @@
-"""The graph that recipes span: its nodes, what each node needs, and which arm owns it.
+"""The graph of recipes: its nodes, the needs of each node, and the arm that owns it.
 
 A node is one training stage or one evaluated checkpoint, of one arm and seed. Its lineage is a hash of all
-that affects its result. Nodes with the same lineage in several arms share one result, owned by the first.
+that affects its result. Nodes of several arms with the same lineage share one result, the first arm's.
 """
 
 import json
@@ -21,7 +21,7 @@ from encore.recipe.recipe import Recipe
 from encore.recipe.shared import Shared
 from encore.recipe.task import WorldTask
 
-# keys of a stage that are not part of a config: the graph, the seed, the machine
+# keys of a stage that its config leaves out: they concern the graph, the seed or the machine
 NOT_CONFIG = ("needs", "seed", "resources", "vllm_gpus")
 
 
@@ -34,7 +34,7 @@ class Node:
     scale: str
     arm: str
     seed: int
-    name: str  # a stage, a checkpoint, or a model within a stage (Recipe.within)
+    name: str  # a stage, a checkpoint, or a model kept while a stage trains (Recipe.within)
     kind: str  # "stage" | "eval"
 
     @property
@@ -55,7 +55,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine of a node."""
+    """The machine that a node needs."""
 
     training: int  # GPUs that train or evaluate, on all nodes together
     serving: int  # GPUs of the node's vLLM server
@@ -71,8 +71,8 @@ class Machine:
 class Graph:
     """The graph of these recipes, which must not change: derived values are computed once.
 
-    `shared` says what the seeds of a record share; None: what the recipes pin. `acyclic` has the nodes for
-    which checks.needs has found that none of them needs itself.
+    `shared` says which stages the seeds of a record share; if it is None, the recipes say it. `acyclic` has
+    the nodes for which checks.needs has shown that no cycle goes through them.
     """
 
     recipes: Mapping[str, Recipe]
@@ -118,7 +118,7 @@ class Graph:
         return node.name in evaluated
 
     def resources(self, node: Node) -> Resources:
-        """Return the machine of a node; by default an evaluation has one of the machines of its stage."""
+        """Return the machine of a node; an evaluation without `resources` has one of its stage's machines."""
         if node.kind == "stage":
             return self.stage(node).resources
         stage = self.stage(self._checkpoint(node)[0])
@@ -127,7 +127,7 @@ class Graph:
         return stage.resources.model_copy(update={"gpu": gpus, "nodes": 1} | eval_resources)
 
     def machine(self, node: Node) -> Machine:
-        """Return the GPUs and nodes that `resources` of a node ask for, and those of its vLLM server."""
+        """Return the GPUs and machines that a node's `resources` ask for, and the GPUs of its vLLM server."""
         asked = self.resources(node)
         serving = self.stage(node).serving if node.kind == "stage" else 0
         return Machine(asked.gpu, serving, asked.nodes, asked.shard or "none")
@@ -145,19 +145,19 @@ class Graph:
             if step := self.measured(node)[1]:
                 identity["step"] = step
             if node.kind == "eval" and self.drawn_tasks(node):
-                identity["problems"] = "of the seed"  # they used to be the same for all seeds
+                identity["problems"] = "of the seed"  # in earlier versions they were the same for all seeds
             self._lineages[node] = sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         return self._lineages[node]
 
     def measured(self, node: Node) -> tuple[str, int | None]:
-        """Return the checkpoint of an evaluation; and the step, if its model is kept within the stage."""
+        """Return the checkpoint of an evaluation, and the step if its model is kept before the stage ends."""
         if node.kind == "stage":
             return node.name, None
         within = self.recipes[node.recipe].within(node.scale, node.arm)
         return within.get(node.name, (node.name, None))
 
     def owner(self, node: Node) -> Node:
-        """Return the node that is computed instead of this one: that of the first arm with the same lineage.
+        """Return the node whose result serves for this node: the node of the first arm with the same lineage.
 
         A pinned stage, and the evaluation of its model on fixed problems, belong to the pinned seed.
         """
@@ -176,10 +176,10 @@ class Graph:
         return self._inputs[node]
 
     def model_of(self, node: Node) -> Elsewhere | None:
-        """Return the model that a node takes from elsewhere than a stage, or None."""
+        """Return the model that a node takes from outside the recipe's stages, or None."""
         stage, role = (node, None) if node.kind == "stage" else self._checkpoint(node)
         if node.kind == "eval" and role is None:
-            return None  # the stage's own product
+            return None  # the stage's own product is not one of its inputs
         model = getattr(self.stage(stage), "model", None)
         return model if isinstance(model, Elsewhere) else None
 
@@ -190,11 +190,11 @@ class Graph:
         return role is not None and (needed is None or node.reference(needed)[0] != node.recipe)
 
     def grid(self, recipe: str, scale: str, arms: list[str], seeds: list[int]) -> list[Node]:
-        """Return every distinct owner node of these arms and seeds, with all it needs, upstream first."""
+        """Return every distinct node that these arms and seeds own, with all it needs, upstream first."""
         return self.ragged(recipe, scale, dict.fromkeys(arms, seeds))
 
     def ragged(self, recipe: str, scale: str, seeds: Mapping[str, Iterable[int]]) -> list[Node]:
-        """Return the grid of arms that each have their own seeds."""
+        """Return the grid of arms, each with its own seeds."""
         spec = self.recipes[recipe]
         return self.with_upstream(
             self.owner(Node(recipe, scale, arm, seed, name, kind))
@@ -209,7 +209,7 @@ class Graph:
         )
 
     def with_upstream(self, nodes: Iterable[Node]) -> list[Node]:
-        """Return these nodes and all they need, each once, upstream first."""
+        """Return these nodes and all that they need, each once, each after the nodes that it needs."""
         ordered: dict[Node, None] = {}
 
         def visit(node: Node) -> None:
@@ -223,11 +223,11 @@ class Graph:
         return list(ordered)
 
     def stage(self, node: Node) -> Stage:
-        """Return the stage as the node's arm has it at the node's scale."""
+        """Return the stage of a node, with the layers of its arm and scale merged."""
         return self.recipes[node.recipe].stage(node.scale, node.arm, node.name)
 
     def needs(self, node: Node) -> dict[str, Node]:
-        """Return role -> the node a stage names, not its owner; a pinned stage's needs have its seed."""
+        """Return role -> the node that a stage names, with the seed of a pinned stage; another may own it."""
         texts, seed = self.stage(node).needs, self._seed(node)
         return {role: replace(self.target(node, text), seed=seed) for role, text in texts.items()}
 
@@ -241,7 +241,7 @@ class Graph:
         return self.recipes[node.recipe].evals(node.scale, node.arm)
 
     def _checkpoint(self, node: Node) -> tuple[Node, str | None]:
-        """Return the stage of an evaluated checkpoint, and the role if the stage needs the checkpoint."""
+        """Return the stage of an evaluated checkpoint, and its role if it is an input of the stage."""
         checkpoint, _ = sensitivity.parts(self.measured(node)[0])
         stage, _, role = self._evals(node).checkpoints[checkpoint].partition(".")
         return replace(node, name=stage, kind="stage"), role or None
@@ -255,7 +255,7 @@ class Graph:
         return ({"model": model} if model else {}) | self._judges(node)
 
     def _judges(self, node: Node) -> dict[str, Node]:
-        """Return role -> the node of `evals.models` by which an evaluation's tasks score; not its owner."""
+        """Return role -> the node of `evals.models` that scores tasks; another node may own it."""
         models = self._evals(node).models.by_role
         if not models:
             return {}
@@ -275,10 +275,10 @@ class Graph:
         return self.shared.stages.get((stage.recipe, stage.name)) if self.shared else self.stage(stage).seed
 
     def _seed(self, node: Node) -> int:
-        """Return the seed a node is computed with: its own, or a pinned stage's.
+        """Return the seed with which a node is computed: its own seed, or the seed of a pinned stage.
 
-        A pinned model that is asked the same problems by every seed is evaluated once: with the seed of its
-        stage, or 0 for a model of the Hub or of a folder.
+        A pinned model that gets the same problems with every seed is evaluated once: with the seed of its
+        stage, or with 0 for a model of the Hub or of a folder.
         """
         if node.kind == "stage":
             pinned = self._pinned(node)

@@ -1,4 +1,4 @@
-"""The fields that `args` of the stages of RL may have: GRPO's, PPO's, and the lecture's policy gradient's."""
+"""The fields of `args` in stages of RL: for GRPO, for PPO, and for the lecture's policy gradient."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from encore.recipe.base import AboveZero, NotNegative, Positive, mistake
 
 
 class GrpoArgs(TrlArgs):
-    """`args` of a stage `grpo`: of TRL's GRPOTrainer. The equations are in encore/objectives/grpo.py."""
+    """The `args` of a stage `grpo`, for TRL's GRPOTrainer. The equations are in encore/objectives/grpo.py."""
 
     config = "trl.trainer.grpo_config.GRPOConfig"
 
@@ -21,7 +21,7 @@ class GrpoArgs(TrlArgs):
     loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo"] = "dapo"
     importance_sampling_level: Literal["token", "sequence"] = "token"
     epsilon: NotNegative = 0.2
-    epsilon_high: NotNegative | None = None  # None: epsilon
+    epsilon_high: NotNegative | None = None  # None: the same as epsilon
     delta: float | None = None
     sapo_temperature_neg: float = 1.05
     sapo_temperature_pos: float = 1.0
@@ -39,19 +39,19 @@ class GrpoArgs(TrlArgs):
     top_entropy_quantile: float = 1.0
     off_policy_mask_threshold: float | None = None
     vllm_importance_sampling_correction: bool = (
-        True  # without it too the gap between sampler and trainer is measured
+        True  # if false, the gap between sampler and trainer is still measured
     )
-    # advantages
+    # the advantages
     scale_rewards: Literal["group", "batch", "none"] = "group"
     multi_objective_aggregation: str = "sum_then_normalize"
     mask_truncated_completions: bool = False
-    # a rollout
+    # the rollout
     num_generations: Batch | None = 8
     num_iterations: Batch = 1
     generation_batch_size: Batch | None = None
     steps_per_generation: Batch | None = None
     shuffle_dataset: bool | None = True
-    # sampling
+    # the sampling
     temperature: Temperature = 1.0
     top_p: TopP = 1.0
     top_k: int = 0
@@ -75,47 +75,47 @@ class GrpoArgs(TrlArgs):
         """Yield also a loss of TRL that encore/objectives/grpo.py lacks, with its replacement."""
         yield from super().further_mistakes(value)
         if cls is GrpoArgs and value.get("loss_type") == "vespo":
-            words = "vespo is no loss of encore/objectives/grpo.py; write it as one of your own"
-            yield mistake(("loss_type",), f"{words}, named by objective: my_module:loss (docs/own.md)")
+            words = "encore/objectives/grpo.py has no loss vespo; write it as your own objective"
+            yield mistake(("loss_type",), f"{words}, named by objective: my_module:loss (docs/objective.md)")
 
 
 class PpoArgs(GrpoArgs):
-    """`args` of a stage `ppo`: of GRPO, and PPO's own under the names of TRL's PPO."""
+    """The `args` of a stage `ppo`: GRPO's args, and PPO's own args under the names of TRL's PPO."""
 
-    loss_type: Literal["dapo"] = "dapo"  # the token mean; PPO has no other
+    loss_type: Literal["dapo"] = "dapo"  # the mean over tokens; PPO has no other
     scale_rewards: Literal["none"] = "none"
     importance_sampling_level: Literal["token"] = "token"
-    num_generations: Batch | None = 1  # the critic is the baseline: a prompt needs no group
+    num_generations: Batch | None = 1  # 1, because the critic is the baseline and a prompt needs no group
     disable_dropout: bool = True
     kl_coef: NotNegative = 0.05
-    kl_target: AboveZero | None = None  # nats a sequence, for an adaptive coefficient
+    kl_target: AboveZero | None = None  # nats per sequence that an adaptive coefficient aims at
     kl_gain: NotNegative = 0.1
     gamma: Annotated[float, Field(gt=0, le=1)] = 1.0
     lam: Annotated[float, Field(ge=0, le=1)] = 0.95
     vf_coef: NotNegative = 0.1
-    cliprange_value: NotNegative = 0.2  # 0: no clip
+    cliprange_value: NotNegative = 0.2  # 0 means no clip
     whiten_rewards: bool = False
     whiten_advantages: bool = True
     missing_eos_penalty: float | None = None  # subtracted from the score of a completion that did not end
-    missing_eos_score: float | None = None  # in place of the score of such a completion
-    critic_learning_rate: Rate | None = None  # None: learning_rate
-    reshuffle: bool = True  # new minibatches in each epoch over a rollout
+    missing_eos_score: float | None = None  # the score of a completion that did not end, instead of its own
+    critic_learning_rate: Rate | None = None  # None: the same as learning_rate
+    reshuffle: bool = True  # whether each epoch over a rollout has new minibatches
 
 
 class PolicyGradientArgs(Args):
-    """`args` of a stage `policy_gradient`; the lecture's values are in its recipe."""
+    """The `args` of a stage `policy_gradient`; the lecture's values are in its recipe."""
 
-    learning_rate: Rate  # of Adam
-    epochs: Positive  # rollouts
-    inner_steps: Positive  # updates on one rollout
+    learning_rate: Rate  # learning rate of Adam
+    epochs: Positive  # number of rollouts
+    inner_steps: Positive  # number of updates on one rollout
     prompts_per_epoch: Positive
-    num_generations: Batch  # responses to a prompt
+    num_generations: Batch  # number of responses to a prompt
     delta: Literal["raw", "centered", "normalized", "max"]
     loss: Literal["naive", "unclipped", "clipped"]
     max_completion_length: Positive
-    epsilon: NotNegative = 0.01  # of loss `clipped`
-    log_ratio: bool = False  # the lecture's defect: objectives.ratios.token_ratios
-    reference_epochs: Positive = 10  # epochs between two references
+    epsilon: NotNegative = 0.01  # clip range of loss `clipped`
+    log_ratio: bool = False  # whether to reproduce the lecture's defect: objectives.ratios.token_ratios
+    reference_epochs: Positive = 10  # epochs after which the reference is renewed
     kl_coefficient: NotNegative = 0.0
     kl_estimator: Literal["k1", "k2", "k3"] = "k3"
     temperature: Temperature = 1.0

@@ -1,4 +1,4 @@
-"""A recipe's files, and what their layers merge to in an arm at a scale: mappings, not types."""
+"""A recipe's files, and the mappings that their layers merge to in an arm at a scale."""
 
 from dataclasses import dataclass, field
 
@@ -18,7 +18,7 @@ class Layers:
     )
 
     def of_scale(self, scale: str) -> list[Content]:
-        """Return the layers of a scale: first those of the scale that it is like, and then its own."""
+        """Return the layers of a scale: first the layers of the scale that it is like."""
         own_layer = self.content["scales"][scale]
         return [self.content["scales"][own_layer["like"]], own_layer] if "like" in own_layer else [own_layer]
 
@@ -32,7 +32,7 @@ class Layers:
         return [name for name, stage in self.merged(scale, arm, "stages").items() if "run" not in stage]
 
     def merged(self, scale: str, arm: str, section: str) -> Content:
-        """Return a section (`stages` or `evals`) as the arm has it at the scale.
+        """Return a section (`stages` or `evals`), merged for the arm at the scale.
 
         Later layers win: the recipe's own, the scale's, the arm's, the scale's for the arm. If a scale is
         like another, the other's layer comes before its own. Below all of them is the protocol that an
@@ -52,9 +52,9 @@ class Layers:
 
 
 def alike(content: Content) -> Content:
-    """Return the content in which each list of scales also names the scales that are like one in the list.
+    """Return the content; each list of scales in it also names the scales that are `like` one in the list.
 
-    So a scale that is `like: cpu` has the arms, claims and published numbers of cpu.
+    A scale that is `like: cpu` thus has the arms, claims and published numbers of cpu.
     """
     copies: dict[str, list[str]] = {}
     for scale, said in content["scales"].items():
@@ -95,11 +95,11 @@ def check_nulls(content: Content) -> None:
     for section in ("checkpoints", "models", "tasks"):
         for name, value in content["evals"].get(section, {}).items():
             if value is None:
-                raise UserError(f"evals.{section}.{name}: nothing is below it to be deleted; remove it")
+                raise UserError(f"evals.{section}.{name}: null, but no layer below has the key; remove it")
 
 
 def check_layers(content: Content) -> None:
-    """Raise UserError with the mistakes of each layer by itself, in its stages and evaluations."""
+    """Raise UserError with the mistakes of each single layer, in its stages and evaluations."""
     kinds, mistakes = list(KINDS), Mistakes()
     for place, layer in {"": content, **_overlays(content)}.items():
         with mistakes.gather():
@@ -124,7 +124,7 @@ def check_layers(content: Content) -> None:
 
 
 def _overlays(content: Content) -> dict[str, Content]:
-    """Return path -> layer: the scales, the arms, and the scales' layers for an arm."""
+    """Return path -> layer: the scales, the arms, and the layers of a scale for an arm."""
     layers = {
         f"{section}.{name}": layer
         for section in ("scales", "arms")

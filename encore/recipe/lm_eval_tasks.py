@@ -16,26 +16,27 @@ from encore.recipe.strict_yaml import Content
 
 OWN = Path(__file__).parents[2] / "evals/tasks"  # tasks of this repository and of a user
 NAMED = re.compile(r"""^["']?(task|group)["']?:[ \t]*["']?([^\s"'#\[]+)""", re.MULTILINE)
-TOKENS = 256  # lm-eval's limit of a completion where a task's file has none
+TOKENS = 256  # largest completion that lm-eval allows if a task's file sets no limit
 
 
 class Settings(NamedTuple):
-    """The settings of a task in its file: whether the model generates, and the names to choose from."""
+    """The settings of a task in its file: whether the model generates, its metrics and its filters."""
 
     generates: bool
     fewshot: int  # worked examples before a question
     filters: list[str]
     metrics: list[str]
-    tokens: int  # the most that a completion has
+    tokens: int  # largest number of tokens of a completion
 
 
 @cache
 def find(name: str, own_folder: Path = OWN) -> Path:
-    """Return the file of a task: one in the folder `own_folder`, or else one of lm-eval's fourteen thousand.
+    """Return the file of a task, from the folder `own_folder` or from lm-eval's fourteen thousand files.
 
-    Raises UserError, which begins with `lm_eval`, for an unknown name and for that of a group of tasks.
+    Raises UserError, with a message that begins with `lm_eval`, for an unknown name and for the name of a
+    group of tasks.
     """
-    tasks: dict[str, str] = {}  # in lower case -> as it is
+    tasks: dict[str, str] = {}  # name in lower case -> name
     groups = set()
     for path in chain(sorted(own_folder.rglob("*.yaml")), _of_lm_eval(name)):
         for kind, name_in_file in NAMED.findall(path.read_text(encoding="utf-8")):
@@ -52,7 +53,7 @@ def find(name: str, own_folder: Path = OWN) -> Path:
 
 
 def _of_lm_eval(name: str) -> Iterator[Path]:
-    """Yield lm-eval's own files, first from folders that begin the name (`aime` for aime24), then all."""
+    """Yield lm-eval's own files; folders that begin the name (`aime` for aime24) come first."""
     installed = find_spec("lm_eval")
     for place in (installed and installed.submodule_search_locations) or ():
         begins = "".join(takewhile(str.isalpha, name.lower()))
@@ -88,14 +89,14 @@ def data_set(name: str) -> tuple[str, str] | None:
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that reads lm-eval's `!function module.name` as nothing."""
+    """A loader that reads lm-eval's `!function module.name` as None."""
 
 
 _Loader.add_multi_constructor("!", lambda loader, tag, node: None)
 
 
 def _content(path: Path) -> Content:
-    """Return the content of a task's file, laid over the files that it includes."""
+    """Return the content of a task's file, merged on top of the files that it includes."""
     content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     included = content.pop("include", [])
     base: Content = {}

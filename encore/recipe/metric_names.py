@@ -1,16 +1,16 @@
-"""The names that a claim or a published number may use for what it compares."""
+"""The names of metrics that a claim or a published number may compare."""
 
 import re
 from collections.abc import Iterable
 
 # metrics of an evaluation task
 METRICS = ("format_rate", "truncation_rate", "length")
-OF_TOOL = ("calls", "called", "malformed")  # metrics of a task whose policy has a tool
+OF_TOOL = ("calls", "called", "malformed")  # further metrics of a task with a tool
 VERIFIED = (
     "accuracy",
     "length_correct",
     "length_incorrect",
-)  # metrics of a task that can tell right from wrong
+)  # further metrics of a task that can tell right from wrong
 # rewards of a world that are also metrics
 HABITS = ("verification", "sound_checks", "backtracking", "subgoals", "backward_chaining", "idling")
 OF_WORLD = (
@@ -23,48 +23,49 @@ OF_WORLD = (
     "special_cased",
     *HABITS,
 )
-# score -> the score that is 1 for the responses over which its mean is taken
+# score -> the score that selects the responses over which its mean is taken, by the value 1
 AMONG = {"sound_checks": "verification"}
-# scores that are also metrics of right and of wrong responses
+# scores that are also reported for right and for wrong responses
 BY_ANSWER = ("unrepaired", "perplexity", "trace")
-# score of a reward model -> the name of best of n by it: gold/bon@8, accuracy/bon_product@8
-BY_STEPS = {"proxy_product": "bon_product", "proxy_min": "bon_min"}  # scores of a process reward model alone
+# score of a reward model -> the name of best-of-n by this score: gold/bon@8, accuracy/bon_product@8
+# scores that only a process reward model has
+BY_STEPS = {"proxy_product": "bon_product", "proxy_min": "bon_min"}
 SELECTORS = {"proxy": "bon", **BY_STEPS}
-SCORED = {  # by a task's `score`
+SCORED = {  # score in a task's `score` -> the metrics it makes
     "gold": ("gold", "win_rate"),
-    "judge": ("win_rate", "order_flips"),  # order_flips: share of pairs whose winner depends on their order
+    # order_flips is the share of pairs whose winner depends on their order
+    "judge": ("win_rate", "order_flips"),
     **{name: (name,) for name in SELECTORS},
     "kl": ("kl",),
     **{name: (name,) for name in OF_WORLD},
     **{name: (name, f"{name}_correct", f"{name}_incorrect") for name in BY_ANSWER},
 }
-OF_LM_EVAL = "score"  # of a task of lm-eval: the mean of its own metric, such as f1; right is what scores 1
+OF_LM_EVAL = "score"  # for a task of lm-eval: the mean of its own metric, such as f1; right answers score 1
 BY_DIFFICULTY = ("accuracy", "length")
-# of a checkpoint and the one that `coverage` sets it against, made by analysis/numbers/coverage.py
+# metrics of a checkpoint and the one that `coverage` compares it with, made by analysis/numbers/coverage.py
 COVERED = ("both", "gained", "lost", "neither", "gained_by_chance", "crossover", "crossed", "ahead", "behind")
-FAMILIAR = "familiar"  # metric of a task that scores perplexity as well
+FAMILIAR = "familiar"  # further metric of a task that scores perplexity
 
-# of two policies, made by analysis/verdicts/published.py
+# metrics of two policies, made by analysis/verdicts/published.py
 PAIRED = ("win_rate", "length_controlled")
 
-# of a stage's training curve: OF_TRAINING/curve, made by encore/runtime/curves.py, and AREA/curve by
-# analysis/numbers/areas.py
+# metrics of a stage's training curve: OF_TRAINING/curve, made by encore/runtime/curves.py, and AREA/curve
 AREA = "auc"
 OF_AREA = re.compile(rf"{AREA}/(.+)")
 OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max", AREA)
-# effort until an accuracy is reached, made by analysis/numbers/reach.py
+# effort until an accuracy is reached
 REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
-# 1 where training collapsed, else 0: made by analysis/numbers/falls.py
+# 1 if training collapsed, else 0
 FALL = "collapsed"
 COLLAPSED = re.compile(rf"{FALL}/(accuracy)")
-# of a stage that logs gold or proxy reward: made by analysis/numbers/peaks.py
+# rewards of a stage that logs gold or proxy reward
 REWARDS = ("gold", "proxy")
 OF_PEAK = ("peak", "rise", "drop", "kl_at_peak")
 NATS = r"(\d+\.?\d*|\.\d+)"
 AT_KL = re.compile(rf"(gold|proxy)_at_kl/{NATS}")
-# of a frontier: of its task, its score and the KL; made by analysis/numbers/frontiers.py
+# a metric of a frontier: its task, its score and the KL; made by analysis/numbers/frontiers.py
 ON_FRONTIER = re.compile(rf"([^/]+)/(gold|proxy|accuracy)_at_kl/{NATS}")
-# of a stage that labels pairs or learns from them, measured at its end
+# final numbers of a stage that labels pairs or learns from them
 OF_PAIRS = re.compile(
     r"accuracy|agreement|(accuracy|loss|calibration|length|logratio|margin|members)/[a-z0-9_=/]+"
 )
@@ -84,8 +85,8 @@ FORMS = (
 def best_of(scores: Iterable[str], verified: bool) -> list[tuple[str, str, str]]:
     """Return the measures of the best of n of a task with these `scores`: (selector, value's score, name).
 
-    The value is gold if it is scored, else the share of right answers; the reward model's own score if that
-    selects.
+    The value is gold if gold is scored, otherwise the share of right answers; if the reward model selects,
+    also its own score.
     """
     known = set(scores)
     worth = "gold" if "gold" in known else "accuracy" if verified else None
@@ -97,7 +98,7 @@ def best_of(scores: Iterable[str], verified: bool) -> list[tuple[str, str, str]]
 
 
 def by_template(task: str, template: str) -> str:
-    """Return the name of a task with one of its candidate templates: no task's own name has an @."""
+    """Return the name of a task with one of its candidate templates, joined by @."""
     return f"{task}@{template}"
 
 

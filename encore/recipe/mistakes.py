@@ -1,4 +1,4 @@
-"""The lines that a user reads, from pydantic's errors: the key, what was expected there, what it got.
+"""The lines that a user reads, made from pydantic's errors: the key, what was expected, and what was found.
 
 For an unknown value the line names the nearest valid one. For a number that YAML 1.1 reads as text it says
 how to write it.
@@ -13,12 +13,12 @@ from pydantic_core import ErrorDetails
 
 from encore.errors import Mistakes, nearest
 
-WORDS = "words"  # the type of an error whose message says all
-KEY = "[key]"  # pydantic's place of an error that is about a key instead of its value
-# a type of JSON -> its name in a line
+WORDS = "words"  # the type of an error whose message needs no addition
+KEY = "[key]"  # the place that pydantic gives an error about a key, not about its value
+# type of JSON -> its name in a line
 OF_JSON = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
 OF_JSON |= {"object": "a mapping", "array": "a list", "null": "null"}
-# pydantic's error of a type -> what was expected
+# type of pydantic's error -> what was expected
 OF_TYPE = {"int_type": OF_JSON["integer"], "float_type": OF_JSON["number"], "string_type": OF_JSON["string"]}
 OF_TYPE |= {"bool_type": OF_JSON["boolean"], "tuple_type": OF_JSON["array"]}
 OF_TYPE |= dict.fromkeys(("dict_type", "model_type"), OF_JSON["object"])
@@ -32,7 +32,7 @@ EMPTY = ("string_too_short", "too_short")
 
 
 class Nothing:
-    """A placeholder for a null that no field takes, so that its type refuses it."""
+    """A placeholder for a null that no field takes, so that the field's type refuses it."""
 
 
 NOTHING = Nothing()
@@ -43,7 +43,7 @@ def lines(
 ) -> list[str]:
     """Return the lines of an error: each begins with `path` and the key, and ends with `where`.
 
-    `whole` is false of a layer: what it lacks may stand in another one.
+    `whole` is false for a single layer, because another layer may have the keys that it lacks.
     """
     mistakes, told = Mistakes(), set()
     errors = [(_place(details, value), details) for details in error.errors(include_url=False)]
@@ -52,9 +52,9 @@ def lines(
     hinted = " ".join(details["msg"] for _, details in errors if details["type"] == WORDS)
     for place, details in sorted(errors, key=lambda each: _position(each[0], value)):
         if details["type"] == "missing" and f'did you mean "{place[-1]}"' in hinted:
-            continue  # the key is there under a wrong name
+            continue  # the key exists under a wrong name
         if tuple(place) in told:
-            continue  # if not even the key or type is right, only that is reported
+            continue  # if even the key or the type is wrong, only this is reported
         told.add(tuple(place))
         at = dotted([*path, *place])
         line = f"{at}: {words(details)}" if at else words(details)
@@ -63,7 +63,7 @@ def lines(
 
 
 def mistaken_places(error: ValidationError, value: Any) -> list[list[str | int]]:
-    """Return the places of the values that have mistakes; for a missing key, the place of what lacks it."""
+    """Return the places of values with mistakes; for a missing key, the place of its mapping."""
     errors = error.errors(include_url=False)
     return [
         _place(details, value)[: -1 if details["type"] == "missing" else None]
@@ -73,7 +73,7 @@ def mistaken_places(error: ValidationError, value: Any) -> list[list[str | int]]
 
 
 def remove(value: Any, place: Sequence[str | int]) -> None:
-    """Remove the value at a place, if it is there, from mappings and lists in each other."""
+    """Remove the value at a place, if there is one, from nested mappings and lists."""
     *path, last = place
     for part in path:
         value = value[part] if part in _keys(value) else None
@@ -87,7 +87,7 @@ def _of_its_items(details: ErrorDetails) -> bool:
 
 
 def words(details: ErrorDetails, nullable: bool = False) -> str:
-    """Return what is wrong with one value; `nullable`: null would also be right."""
+    """Return the mistake in a value, in words; `nullable`: null would also be right."""
     kind, value, context = details["type"], details["input"], details.get("ctx", {})
     if kind == "missing":
         return "missing"
@@ -129,7 +129,7 @@ def dotted(parts: Iterable[str | int]) -> str:
 
 
 def _place(details: ErrorDetails, value: Any) -> list[str | int]:
-    """Return the keys and positions that lead to an error, without what pydantic adds: the tags of unions."""
+    """Return the keys and positions that lead to an error, without the tags of unions that pydantic adds."""
     place: list[str | int] = []
     for index, part in enumerate(details["loc"]):
         if part == KEY:
@@ -144,7 +144,7 @@ def _place(details: ErrorDetails, value: Any) -> list[str | int]:
 
 
 def _position(place: Sequence[str | int], value: Any) -> tuple[int, ...]:
-    """Return the position of a key in the file: its position among its neighbours, level by level.
+    """Return the position of a key in the file, as its positions among its neighbours, level by level.
 
     A missing key is the last of its level.
     """

@@ -9,7 +9,7 @@ from encore.errors import UserError
 
 @dataclass(frozen=True)
 class Portion:
-    """The part of an optimizer step that one process takes."""
+    """The rows of an optimizer step that one process takes."""
 
     rows: int  # examples of a micro-batch
     micro_batches: int
@@ -24,7 +24,7 @@ class Portion:
 
 
 def divided(whole: Mapping[str, int], processes: int, most: int, exactly: bool) -> Portion:
-    """Return the portion of each process: of at most `most` rows, or of exactly `most`.
+    """Return the portion of each process, in micro-batches of at most `most` rows, or of exactly `most`.
 
     `whole` has the examples of an optimizer step, and of a rollout if there is one, over all processes, by
     the key that sets them; both are whole micro-batches. Raises UserError if they do not divide.

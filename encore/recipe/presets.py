@@ -18,21 +18,21 @@ FOLDER = Path("recipes/presets")
 Presets = Mapping[str, Content]  # name -> content
 
 
-def read(folder: Path = FOLDER) -> Presets:
-    """Return the presets of all files of a folder. A preset may use others, which use none themselves.
+def read_presets(folder: Path = FOLDER) -> Presets:
+    """Return the presets of all files of a folder. A preset may use others, which must not use further ones.
 
     Raises UserError at a file that is not a mapping of mappings, and at a preset that does not exist.
     """
     written: dict[str, Content] = {}
     files: dict[str, Path] = {}
     for path in sorted(folder.glob("*.yaml")):
-        content = strict_yaml.read(path)
+        content = strict_yaml.read_yaml(path)
         if not isinstance(content, dict):
-            raise UserError(f"{path}: expected a mapping, from the name of a preset to what it stands for")
+            raise UserError(f"{path}: expected a mapping from names of presets to their content")
         for name, preset in content.items():
             if not isinstance(preset, dict):
                 raise UserError(
-                    f"{path}: {name}: expected a mapping, which is laid below the mapping that uses it"
+                    f"{path}: {name}: expected a mapping, which is merged below the mapping that uses it"
                 )
             if name in written:
                 raise UserError(
@@ -51,7 +51,7 @@ def read(folder: Path = FOLDER) -> Presets:
 def laid(content: Content, presets: Presets) -> Content:
     """Return the content of a recipe's file with each `use` replaced by its presets.
 
-    Raises UserError, a line for each preset that does not exist.
+    Raises UserError with a line for each preset that does not exist.
     """
     mistakes = Mistakes()
     value: Content = _laid(content, presets, "", mistakes)
@@ -81,7 +81,7 @@ def _laid(value: Any, presets: Presets, place: str, mistakes: Mistakes) -> Any:
 
 
 def over(below: Content, keys: Content) -> Content:
-    """Return `keys` merged on top of a preset: mappings merge, all else replaces, null deletes a key."""
+    """Return `keys` merged on top of a preset: mappings are merged, other values replaced, null deletes."""
     merged = dict(below)
     for key, value in keys.items():
         if value is None and key in below:

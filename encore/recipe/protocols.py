@@ -17,7 +17,7 @@ import yaml
 from encore.errors import known
 
 KEY = "protocol"
-PROMPTS = ("chat", "lm_eval")  # keys of a task that has its prompt already
+PROMPTS = ("chat", "lm_eval")  # keys of a task that already has its prompt
 
 
 @cache
@@ -27,8 +27,8 @@ def protocols() -> dict[str, dict[str, Any]]:
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def check(name: str | None) -> None:
-    """Raise UserError if there is no protocol of this name."""
+def check_protocol(name: str | None) -> None:
+    """Raise UserError if no protocol has this name."""
     if name is not None:
         known(KEY, [name], list(protocols()), KEY)
 
@@ -36,7 +36,7 @@ def check(name: str | None) -> None:
 def completed(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return the task with the settings of its protocol below its own keys.
 
-    The task is unchanged if `check` refuses it.
+    The task is returned unchanged if `check_protocol` refuses it.
     """
     return _settings(task) | dict(task)
 
@@ -47,7 +47,7 @@ def departures(task: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
 
 
 def _settings(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the task's protocol, without a template if it has a prompt of another kind."""
+    """Return the settings of the task's protocol, without its template if the task has its own prompt."""
     if KEY not in task:
         return {}
     settings = protocols().get(task[KEY], {}).get("settings", {})

@@ -30,8 +30,8 @@ class Recipe:
 
     @cached_property
     def document(self) -> Document:
-        """The document of the recipe: all but its merged stages and evaluations."""
-        return document.read(self.layers.content, Document)
+        """The document of the recipe, which has everything except the merged stages and evaluations."""
+        return document.read_content(self.layers.content, Document)
 
     @property
     def scales(self) -> list[str]:
@@ -39,14 +39,17 @@ class Recipe:
         return list(self.document.scales)
 
     def require_scale(self, scale: str, where: str) -> None:
-        """Raise UserError, a line that begins with `where`, unless the recipe has the scale."""
+        """Raise UserError, with a line that begins with `where`, unless the recipe has the scale."""
         if scale not in self.scales:
             why = self.document.without.get(scale)
             hint = f": {why}" if why else nearest(scale, self.scales)
             raise UserError(f'{where}: recipe {self.name} has no scale "{scale}"{hint}')
 
     def claims(self, scale: str) -> tuple[Claim, ...]:
-        """Return the claims at a scale; without any a recipe has its usual number of seeds."""
+        """Return the claims at a scale.
+
+        A recipe without claims at the scale has its usual number of seeds.
+        """
         return tuple(claim for claim in self.document.claims.values() if claim.is_at(scale))
 
     def arms(self, scale: str) -> list[str]:
@@ -62,7 +65,7 @@ class Recipe:
         key = (scale, arm)
         if key not in self._evals:
             merged = self.layers.merged(scale, arm, "evals")
-            self._evals[key] = evals.read(merged, f" (scale {scale}, arm {arm})")
+            self._evals[key] = evals.read_evals(merged, f" (scale {scale}, arm {arm})")
         return self._evals[key]
 
     def stages(self, scale: str, arm: str) -> list[str]:
@@ -74,7 +77,7 @@ class Recipe:
         key = (scale, arm, name)
         if key not in self._stages:
             merged = self.layers.merged(scale, arm, "stages")[name]
-            self._stages[key] = kinds.read(merged, f"stages.{name}", f" (scale {scale}, arm {arm})")
+            self._stages[key] = kinds.read_stage(merged, f"stages.{name}", f" (scale {scale}, arm {arm})")
         return self._stages[key]
 
     def checkpoints(self, scale: str, arm: str) -> list[str]:
@@ -82,9 +85,10 @@ class Recipe:
         return list(self.evals(scale, arm).checkpoints)
 
     def within(self, scale: str, arm: str) -> dict[str, tuple[str, int]]:
-        """Return name -> checkpoint and step: the models measured within stages that have `evaluate_every`.
+        """Return name -> checkpoint and step of each model that is measured while a stage trains.
 
-        `after_step40` is the model of checkpoint `after`, a stage's product, as it was after 40 steps.
+        `after_step40` is the model of checkpoint `after`, a stage's product, as it was after 40 steps. Such
+        stages have the key `evaluate_every`.
         """
         measured: dict[str, tuple[str, int]] = {}
         checkpoints = self.evals(scale, arm).checkpoints
@@ -96,7 +100,7 @@ class Recipe:
         return measured
 
     def evaluations(self, scale: str, arm: str) -> list[str]:
-        """Return the names of all that the arm evaluates: checkpoints, and models within stages."""
+        """Return the names of all evaluations of the arm, of checkpoints and of models during stages."""
         return [*self.checkpoints(scale, arm), *self.within(scale, arm)]
 
     def sensitivity(self, scale: str, arm: str) -> list[str]:
@@ -111,7 +115,7 @@ class Recipe:
 
     @property
     def dial_seeds(self) -> set[int]:
-        """The seeds on which the recipe's dials were chosen, as its `dials` say: none of them is judged."""
+        """The seeds on which the recipe's dials were chosen, as `dials` list them; none is judged."""
         return {seed for dial in self.document.dials for seed in dial.seeds}
 
     def selection(
@@ -119,8 +123,8 @@ class Recipe:
     ) -> tuple[list[str], list[int]]:
         """Return arms and seeds of a report: all, or for `quickstart` those that the recipe names.
 
-        `seeds` is their number, counted from the recipe's `first_seed`, or a list of seeds; None: as many as
-        the recipe says. `chosen` are the arms, if not all.
+        `seeds` is their number, counted from the recipe's `first_seed`, or a list of seeds; if it is None,
+        the recipe sets the number. `chosen` are the arms, if not all.
         """
         arms, first = [arm for arm in self.arms(scale) if not chosen or arm in chosen], self.first_seed
         count = self._seeds(scale)
@@ -133,7 +137,7 @@ class Recipe:
         return arms, list(range(first, first + (seeds or count)))
 
     def _seeds(self, scale: str) -> int:
-        """Return the number of seeds of the scale: its own, that of the scale it is like, or the recipe's."""
+        """Return the number of seeds of the scale: its own, its like scale's, or the recipe's."""
         at = self.document.scales[scale]
         like = self.document.scales[at.like].seeds if at.like else None
         return at.seeds or like or self.document.seeds

@@ -54,7 +54,7 @@ def editors_schema() -> str:
         of_model = model.model_json_schema()
         parts = {**of_model.pop("$defs", {}), model.__name__: of_model}
         for part in parts.values() if issubclass(model, Stage | Evals) else ():
-            part.pop("required", None)  # a scale or an arm may set it
+            part.pop("required", None)  # no key is required, because a scale or an arm may set it
         definitions |= parts
     branches = [
         {
@@ -63,7 +63,7 @@ def editors_schema() -> str:
         }
         for run, kind in KINDS.items()
     ]
-    for name in ("checkpoints", "tasks"):  # null: a layer deletes it
+    for name in ("checkpoints", "tasks"):  # null: a layer deletes the entry
         entries = definitions["Evals"]["properties"][name]
         entries["additionalProperties"] = {"anyOf": [entries["additionalProperties"], {"type": "null"}]}
     stages = definitions["Document"]["properties"]["stages"]
@@ -79,14 +79,14 @@ def editors_schema() -> str:
 
 
 def _lines(whole: dict[str, Any]) -> str:
-    """Return a JSON schema as text, with a line for each definition."""
+    """Return a JSON schema as text, in which each definition has its line."""
     definitions = whole.pop("$defs").items()
     lines = ",\n".join(f'  "{name}": {json.dumps(content)}' for name, content in definitions)
     return f'{json.dumps(whole)[:-1]},\n"$defs": {{\n{lines}\n}}}}\n'
 
 
 def _with_presets(rules: Any) -> Any:
-    """Return a JSON schema in which each mapping of known keys may name presets, which have what it lacks."""
+    """Return a JSON schema in which each mapping may name presets, which provide missing keys."""
     if isinstance(rules, list):
         return [_with_presets(each) for each in rules]
     if not isinstance(rules, dict):
@@ -98,7 +98,7 @@ def _with_presets(rules: Any) -> Any:
 
 
 def _edited(rules: Any) -> Any:
-    """Return a JSON schema without the titles that pydantic makes of names; evals have their keys.
+    """Return a JSON schema without the titles that pydantic makes from names; evals have their keys.
 
     A part may be of several kinds if no key tells them apart, so oneOf becomes anyOf.
     """
@@ -115,13 +115,13 @@ def _edited(rules: Any) -> Any:
 
 
 def write() -> None:
-    """Write both files into the repository in the current folder."""
+    """Write the page and the schema into the repository in the current folder."""
     PAGE.write_text(page(), encoding="utf-8")
     SCHEMA.write_text(editors_schema(), encoding="utf-8")
 
 
 def _described(model: type[Model], parts: dict[str, type[Model]]) -> str:
-    """Return the description of a model, and a table of its keys; add the models that they hold to `parts`.
+    """Return the description of a model and a table of its keys; add the models in its fields to `parts`.
 
     Arguments that a base class has are described there.
     """
@@ -152,7 +152,7 @@ def _default(value: Any) -> str:
 
 
 def _value(rules: dict[str, Any]) -> str:
-    """Return in words what a value may be, from its JSON schema."""
+    """Return a description of a value in words, from its JSON schema."""
     if comment := rules.get("$comment"):
         return "[`evals`](#evals)" if comment == "evals" else str(comment)
     if "$ref" in rules:
@@ -187,7 +187,7 @@ def _models(annotation: Any) -> Iterator[type[Model]]:
 
 
 def _comments(model: type) -> dict[str, str]:
-    """Return field -> the comment behind it, or on the lines above it."""
+    """Return field -> the comment after it, or on the lines above it."""
     if not issubclass(model, Model):
         return {}
     lines = inspect.getsource(model).splitlines()

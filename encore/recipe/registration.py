@@ -1,4 +1,4 @@
-"""The registration of a recipe: what its claims, gates and arms were, before a judged seed was run.
+"""The registration of a recipe: its claims, gates and arms as they were before a judged seed was run.
 
 `encore register` writes it into REGISTERED beside recipe.yaml, and its author commits it. A judged run names
 its commit. So whoever has the repository can compare what that commit registered with what was judged
@@ -30,17 +30,17 @@ HEAD = """\
 
 
 class RegisteredGate(Comparison):
-    """A gate as it was registered, with what it measured on dial seeds."""
+    """A registered gate, with the values that it measured on dial seeds."""
 
     takes_null = True
     target: float | None = None
     values: dict[str, float]  # dial seed -> the value of the gate
     mean: float
-    low: float  # of the 95% interval of the mean
+    low: float  # lower end of the 95% interval of the mean
     high: float
 
     def asks_as(self, gate: Gate) -> bool:
-        """Return whether the gate measures the same, whatever the values are."""
+        """Return whether two gates measure the same, whatever their values are."""
         return all(
             getattr(self, name) == getattr(gate, name) for name in (*Comparison.model_fields, "target")
         )
@@ -66,11 +66,11 @@ class Registration(Model):
     first_seed: int
     claims: dict[str, RegisteredClaim]
     gates: dict[str, RegisteredGate]
-    arms: dict[str, str]  # arm -> a hash of all that its stages and evaluations compute from
+    arms: dict[str, str]  # arm -> a hash of everything that its stages and evaluations depend on
 
 
 def claim(stated: Claim) -> RegisteredClaim:
-    """Return what decides a claim of a recipe."""
+    """Return the parts of a recipe's claim that decide it."""
     test = stated.test
     return RegisteredClaim(
         metric=test.metric,
@@ -87,7 +87,7 @@ def claim(stated: Claim) -> RegisteredClaim:
 
 
 def of(graph: Graph, recipe: Recipe, scale: str, gates: Mapping[str, RegisteredGate]) -> Registration:
-    """Return the registration of the present recipe, with the values that its gates have measured."""
+    """Return the registration of the recipe as it is now, with the measured values of its gates."""
     claims = recipe.claims(scale)
     compared = {arm for stated in claims for arm in recipe.document.arms_of(stated)}
     return Registration(

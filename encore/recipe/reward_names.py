@@ -1,4 +1,4 @@
-"""The names of rewards that a recipe may give: those that every task has, a world's and a verifier's own."""
+"""The names of rewards that a recipe may give: common rewards, and rewards of a world or a verifier."""
 
 from collections.abc import Iterable
 
@@ -14,13 +14,13 @@ OF_WORLDS = ("lenient", "brief_if_right")
 COMMON = ("accuracy", "format", "random", "reasoning_style", "brief", "english", OVERLONG)
 
 
-def check(names: Iterable[str], world: World | None, verifies: str = "math") -> None:
-    """Raise UserError unless each name is a common reward, or one of the world's own or the verifier's."""
+def check_reward_names(names: Iterable[str], world: World | None, verifies: str = "math") -> None:
+    """Raise UserError unless each name is a common reward, or a reward of the world or the verifier."""
     known = [*COMMON, *((*OF_WORLDS, *world.rewards) if world else REWARDS if verifies == TESTS else ())]
     for name in names:
         if own_code.is_own(name):
             try:
-                own_code.check(name)
+                own_code.check_name(name)
             except UserError as error:
                 raise UserError(f"rewards.{error}") from None
         elif name not in known:
@@ -28,7 +28,7 @@ def check(names: Iterable[str], world: World | None, verifies: str = "math") -> 
 
 
 def check_overlong(names: Iterable[str], cache: int | None, cap: int | None) -> None:
-    """Raise UserError unless soft_overlong and its `cache`, of less than `cap` tokens, are given together."""
+    """Raise UserError unless soft_overlong and its `cache`, below `cap` tokens, are given together."""
     if (OVERLONG in names) != (cache is not None):
         absent = "soft_overlong_cache" if cache is None else "rewards.soft_overlong"
         raise UserError(f"{absent}: missing; rewards.soft_overlong and soft_overlong_cache go together")

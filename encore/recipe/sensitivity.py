@@ -31,7 +31,7 @@ from encore.recipe.machine import Backend
 from encore.worlds.text import prompt
 
 MARK = "_sensitivity_"  # separates checkpoint and backend in the name of an evaluation
-OWN = "own"  # the task's own template or wording
+OWN = "own"  # name of the task's own template or wording
 
 Texts = Annotated[dict[Name, str], Field(min_length=1)]
 
@@ -46,30 +46,31 @@ class Protocol(NamedTuple):
 
     @property
     def task(self) -> str:
-        """The name of the task by this protocol, among the tasks of an evaluation, which has one backend."""
+        """The name of the task with this protocol, without the backend, which belongs to the evaluation."""
         return f"{self.template}+{self.wording}+t{self.temperature:g}"
 
 
 class Sensitivity(Model):
-    """Choices whose every combination is a protocol.
+    """The choices whose combinations are the protocols.
 
-    The others are compared with the first of each choice.
+    Other protocols are compared with the combination of each first choice.
     """
 
-    task: str  # of tasks
-    items: Positive | None = None  # default: the task's
-    samples: Positive | None = None  # of each item, one at temperature 0; default: the task's
+    task: str  # the task of `tasks` that is measured
+    items: Positive | None = None  # number of problems; default: the task's
+    # number of completions of each item, 1 at temperature 0; default: the task's
+    samples: Positive | None = None
     templates: Texts = {}
-    wordings: Texts = {}  # of the question, inside of a template or chat
+    wordings: Texts = {}  # wordings of the question, inside a template or chat
     temperatures: Some[Annotated[float, Field(ge=0, le=100)]] = ()
     backends: Some[Backend] = ()
 
     def protocols(self, temperature: float, backend: Backend) -> list[Protocol]:
-        """Return every combination; `temperature` and `backend` are those of the task itself."""
+        """Return every combination; `temperature` and `backend` belong to the task itself."""
         return [Protocol(*choices) for choices in product(*self._choices(temperature, backend))]
 
     def form(self, protocol: Protocol, task_form: Form) -> Form:
-        """Return the chosen template, or the task's form, with the question in the chosen wording."""
+        """Return the chosen template, or else the task's form, with the question in the chosen wording."""
         wording = self.wordings.get(protocol.wording, "{question}")
         if self.templates:
             return Form(prompt(self.templates[protocol.template], wording))
@@ -79,7 +80,7 @@ class Sensitivity(Model):
         return replace(task_form, chat=Chat(**task_form.chat.model_dump(exclude_unset=True) | {"user": user}))
 
     def mistakes(self, temperature: float, backend: Backend) -> Iterator[Mistake]:
-        """Yield texts without a place for the question, choices that occur twice, or nothing to compare."""
+        """Yield texts without a place for the question, repeated choices, or that nothing is compared."""
         for key, texts in (("templates", self.templates), ("wordings", self.wordings)):
             for name, text in texts.items():
                 yield from placed(f"{key}.{name}", text)
@@ -100,7 +101,7 @@ class Sensitivity(Model):
 
 
 def evaluation_name(checkpoint: str, backend: str) -> str:
-    """Return the name of the evaluation of a checkpoint by a backend."""
+    """Return the name of the evaluation of a checkpoint with a backend."""
     return f"{checkpoint}{MARK}{backend}"
 
 

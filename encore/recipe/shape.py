@@ -8,25 +8,25 @@ from typing import Any
 
 from encore.recipe.base import Mistake, Model, Positive
 
-# the recipe's key -> Qwen3Config's, if they differ
+# the recipe's key -> the key of Qwen3Config, if they differ
 NAMES = {"layers": "num_hidden_layers", "heads": "num_attention_heads", "kv_heads": "num_key_value_heads"}
-# keys of a mixture of experts, which go together, and Qwen3MoeConfig's
+# keys of a mixture of experts, which must be given together -> the keys of Qwen3MoeConfig
 EXPERTS = {"experts": "num_experts", "visited": "num_experts_per_tok", "expert_size": "moe_intermediate_size"}
 Options = dict[str, Any]  # options of a configuration of transformers
 HEAD_DIMS = (32, 64, 128)  # the sizes that vLLM's attention kernels support
 
 
 class Shape(Model):
-    """The shape of a Qwen3 model; everything else is transformers' default."""
+    """The shape of a Qwen3 model. All other settings are transformers' defaults."""
 
     hidden_size: Positive
     layers: Positive
-    heads: Positive | None = None  # default: as many as fit into hidden_size
-    kv_heads: Positive | None = None  # default: heads
+    heads: Positive | None = None  # number of attention heads; default: as many as fit into hidden_size
+    kv_heads: Positive | None = None  # number of heads of keys and values; default: heads
     head_dim: Positive = HEAD_DIMS[0]
-    intermediate_size: Positive | None = None  # default: 4 x hidden_size
-    # a mixture of experts in place of each layer's MLP: how many, how many of them a token visits, the width
-    # of each; their weights for a token come to 1, as in Qwen3's (arXiv 2505.09388 §2)
+    intermediate_size: Positive | None = None  # width of the MLP; default: 4 x hidden_size
+    # A mixture of experts replaces each layer's MLP: the number of experts, the number that a token visits,
+    # and the width of each. Their weights for a token come to 1, as in Qwen3 (arXiv 2505.09388 §2).
     experts: Positive | None = None
     visited: Positive | None = None
     expert_size: Positive | None = None
@@ -37,7 +37,7 @@ class Shape(Model):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether it is a mixture of experts."""
+        """Whether the model is a mixture of experts."""
         return any(getattr(self, key) is not None for key in EXPERTS)
 
     def mistakes(self) -> Iterator[Mistake]:

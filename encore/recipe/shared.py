@@ -1,4 +1,4 @@
-"""The stages and problems that the seeds of a published record share, which its recipe may no longer pin."""
+"""The stages and problems that the seeds of a published record share; its recipe may have changed since."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -19,15 +19,16 @@ TAG = "tag:yaml.org,2002:"
 SCALARS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}
 SCALARS |= {"null": "null"}
 DEEPEST = 40  # levels of lists and mappings; the recipes here have 13
-# Values, aliases written out: a few lines of aliases can name billions. The longest recipe here has 2,080.
+# Number of values, with aliases written out: a few lines of aliases can name billions. The longest recipe
+# here has 2,080.
 MOST = 100_000
 
-Content = dict[str, Any]  # a mapping of YAML: no type names its keys yet
+Content = dict[str, Any]  # a mapping from YAML, whose keys no type names yet
 Place = tuple[str | int, ...]  # keys and positions that lead to a value
 
 
-def read(path: Path) -> Any:
-    """Return the content of a file. Raises UserError, one line that begins with the path."""
+def read_yaml(path: Path) -> Any:
+    """Return the content of a file. Raises UserError, in one line that begins with the path."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -38,7 +39,7 @@ def read(path: Path) -> Any:
 
 
 def parse(text: str, path: str) -> Any:
-    """Return the content of a text. Raises UserError, one line that begins with `path`, the text's place."""
+    """Return the content of a text. Raises UserError, in one line that begins with `path`."""
     try:
         loader = Loader(text)
         try:
@@ -65,9 +66,9 @@ class _Content:
         """Return the value of a node. Raises UserError with the node's line and place."""
         self.count += 1
         if len(place) > DEEPEST:
-            raise _mistake(node, place[:1], f"lists and mappings lie in each other more than {DEEPEST} deep")
+            raise _mistake(node, place[:1], f"lists and mappings are nested more than {DEEPEST} levels deep")
         if self.count > MOST:
-            raise _mistake(node, place, f"the file has more than {MOST:,} values, aliases written out")
+            raise _mistake(node, place, f"the file has more than {MOST:,} values with aliases written out")
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, place)
         kind = "map" if isinstance(node, yaml.MappingNode) else "seq"
@@ -110,7 +111,7 @@ class _Content:
             raise _mistake(node, place, f"unexpected tag {_tag(node)}; remove it")
         try:
             value: str | int | float | bool | None = self.loader.construct_object(node)
-        except (ValueError, LookupError):  # `!!int abc`, and more digits than Python reads
+        except (ValueError, LookupError):  # raised for `!!int abc`, and for more digits than Python reads
             raise _mistake(node, place, f"expected {SCALARS[kind]}, got {text}") from None
         if isinstance(value, int | float) and not abs(value) <= sys.float_info.max:
             raise _mistake(node, place, f"expected a finite number, got {text}")

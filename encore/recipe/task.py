@@ -1,4 +1,4 @@
-"""The tasks of a policy, which are problems of a world or rows of a data set."""
+"""The tasks that a policy is given: problems of a world, or rows of a data set."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,9 +16,9 @@ from encore.recipe.form import Formed
 from encore.worlds import World
 
 FORMATS = (".jsonl", ".parquet")
-SLICE = re.compile(r"([^\[\]+]+)\[(-?\d*):(-?\d*)\]")  # split[from:to] in rows; not one in percent
+SLICE = re.compile(r"([^\[\]+]+)\[(-?\d*):(-?\d*)\]")  # split[from:to] in rows; percentages are not allowed
 OF_HUB = ("hub", "revision", "subset", "split")
-# key of a question's answer -> the verifiers that read it, beside users' verifiers
+# key of a question's answer -> the verifiers that read it, apart from users' verifiers
 OF_VERIFIER = {"answer": ("math", "tests"), "numbers": ("countdown",), "target": ("countdown",)}
 
 
@@ -36,11 +36,11 @@ class Task(Model):
         return "math"
 
     def make_world(self) -> World | None:
-        """Return the world; None for a data set. Raises UserError for a dial that the world lacks."""
+        """Return the world; None for a data set. Raises UserError for a dial that the world does not have."""
         return None
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield the mistakes of keys that do not go together."""
+        """Yield the mistakes of keys that contradict each other."""
         yield from ()
 
 
@@ -57,11 +57,11 @@ class WorldTask(Task):
         return True
 
     def make_world(self) -> World:
-        """Return the world with these dials. Raises UserError for a dial that the world lacks."""
+        """Return the world with these dials. Raises UserError for a dial that the world does not have."""
         return worlds.make(self.model_dump())
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Raise UserError at the first dial that the world lacks, or that is beyond its limits."""
+        """Raise UserError at the first dial that the world does not have, or that is beyond its limits."""
         self.make_world()
         yield from ()
 
@@ -74,7 +74,7 @@ class GymTask(WorldTask):
     """
 
     reasoning_gym: str
-    world: Literal["reasoning_gym"] = "reasoning_gym"  # not to be written
+    world: Literal["reasoning_gym"] = "reasoning_gym"  # set by this class, not written in a recipe
 
 
 class DataSet(Task):
@@ -87,8 +87,9 @@ class DataSet(Task):
     revision: Revision | None = None
     subset: str | None = None
     split: str | None = None
-    file: str | None = None  # in place of these: .jsonl or .parquet, from where snakemake is called
-    sha256: str | None = None  # of the file, as a job is given it: what was planned
+    # a file instead of these: .jsonl or .parquet, relative to the folder in which snakemake is called
+    file: str | None = None
+    sha256: str | None = None  # the digest of the file that was planned with, as a job gets it
 
     @property
     def name(self) -> str:
@@ -97,13 +98,13 @@ class DataSet(Task):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield what a data set of the Hub lacks."""
+        """Yield the keys that are missing in a data set of the Hub."""
         for key in ("hub", "revision", "split"):
             if "file" not in value and key not in value:
                 yield InitErrorDetails(type="missing", loc=(key,), input=value)
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield a file that does not exist or has no known format, and keys of the Hub beside it."""
+        """Yield a file that does not exist or has no known format, and keys that only the Hub has."""
         if self.sha256 is not None:
             yield "sha256", "a job is given it; remove it"
         if self.file is None:
@@ -119,12 +120,12 @@ class DataSet(Task):
 
 
 class Questions(DataSet):
-    """Questions, with answers that a verifier reads or without."""
+    """Questions, with answers that a verifier reads, or without answers."""
 
     question: str
     answer: str | None = None
-    # tests: unit tests, run in the sandbox: encore/rewards/unit_tests.py. A user's verifier:
-    # my_module:function(question, answer, completion) -> bool
+    # math, countdown, or tests: unit tests, run in the sandbox (encore/rewards/unit_tests.py). A user's
+    # verifier: my_module:function(question, answer, completion) -> bool
     verifier: (
         Annotated[
             str,
@@ -134,12 +135,12 @@ class Questions(DataSet):
         ]
         | None
     ) = None
-    numbers: str | None = None  # of verifier countdown, with target in place of answer
+    numbers: str | None = None  # column for verifier countdown, with target, instead of answer
     target: str | None = None
 
     @property
     def is_verified(self) -> bool:
-        """Whether the data set names a verifier."""
+        """Whether the data set names a verifier, by which answers are right or wrong."""
         return self.verifier is not None
 
     @property
@@ -155,7 +156,7 @@ class Questions(DataSet):
                 yield key, "missing"
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield also a verifier that does not exist, and columns that it does not read."""
+        """Yield also a verifier that does not exist, and columns that the verifier does not read."""
         yield from super().mistakes()
         is_own = own_code.is_own(self.verifier)
         if self.verifier is not None and is_own:
@@ -176,15 +177,15 @@ class DemonstrationRows(DataSet):
 class Comparisons(DataSet):
     """Pairs of replies, chosen and rejected, or lists of ranked replies."""
 
-    prompt: str | None = None  # may be missing of pairs: the dialogue that both replies begin with
+    prompt: str | None = None  # the dialogue with which both replies begin; pairs may have none
     chosen: str | None = None
     rejected: str | None = None
-    responses: str | None = None  # a column of lists of mappings, which have these two keys:
+    responses: str | None = None  # a column with lists of mappings, which have the next two keys
     text: str | None = None
-    rank: str | None = None  # 1 is the best
+    rank: str | None = None  # key of the rank; 1 is the best
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield also columns that pairs or rankings lack, and columns of the other kind."""
+        """Yield also missing columns of pairs or rankings, and columns that belong to the other kind."""
         yield from super().mistakes()
         pair, ranking = ("chosen", "rejected"), ("responses", "text", "rank")
         is_pair = any(getattr(self, key) is not None for key in pair)
@@ -222,14 +223,14 @@ QuestionTask = Annotated[AWorld | AGym | Annotated[Questions, Tag("a data set")]
 
 
 def refusing(kind: str, words: str) -> BeforeValidator:
-    """Return a validator that refuses a task of this kind by these words."""
+    """Return a validator that refuses tasks of this kind, with these words."""
 
-    def check(value: Any) -> Any:
+    def allowed(value: Any) -> Any:
         if _kind(value) == kind:
             refuse(words)
         return value
 
-    return BeforeValidator(check)
+    return BeforeValidator(allowed)
 
 
 NO_CORPUS = "a corpus is written by a world; this task has none"
@@ -244,27 +245,27 @@ DemonstrationTask = Annotated[
 def own_mistakes(key: str, name: str) -> Iterator[Mistake]:
     """Yield a mistake if there is no user's function or class of this name."""
     try:
-        own_code.check(name)
+        own_code.check_name(name)
     except UserError as error:
         yield key, str(error)
 
 
 class Asked(Formed):
-    """Questions of a task, and how they are put."""
+    """The questions of a task, and their form."""
 
     task: QuestionTask | None = None
-    problems: Positive | None = None  # distinct training problems
+    problems: Positive | None = None  # number of distinct training problems
 
     @property
     def questions(self) -> QuestionTask:
-        """The task, which is there once all layers are merged."""
+        """The task, once all layers are merged."""
         assert self.task is not None
         return self.task
 
     def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
         """Yield the mistakes within task and form.
 
-        `needs_answers`: a data set needs answers, with a verifier.
+        `needs_answers`: a data set must have answers and a verifier.
         """
         if needs_answers and isinstance(self.task, Questions):
             yield from below("task", self.task.lacking())
@@ -278,11 +279,12 @@ class Rewarded(Asked):
 
     learned: ClassVar[tuple[str, ...]] = ()  # rewards that a stage of the recipe trains
 
-    # by name: a function of encore/rewards/rules.py, or of the task's world; my_module:function; reward_model
+    # reward -> its weight. A reward is a function of encore/rewards/rules.py, of the task's world,
+    # my_module:function, or reward_model
     rewards: dict[str, float] | None = None
 
     def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
-        """Yield also rewards that the task lacks."""
+        """Yield also rewards that the task does not have."""
         mistakes = [*super().asked_mistakes(needs_answers)]
         yield from mistakes
         if mistakes or self.task is None or self.rewards is None:
@@ -290,7 +292,7 @@ class Rewarded(Asked):
         if not self.rewards:
             yield "rewards", "must not be empty"
         names = [name for name in self.rewards if name not in self.learned]
-        reward_names.check(names, self.task.make_world(), self.task.verifies)
+        reward_names.check_reward_names(names, self.task.make_world(), self.task.verifies)
 
 
-JUDGED = ("{prompt}", "{first}", "{second}")  # to be filled in the question to a judge of replies
+JUDGED = ("{prompt}", "{first}", "{second}")  # fields that the question to a judge of replies must have

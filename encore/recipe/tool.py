@@ -1,4 +1,4 @@
-"""The tools of a policy."""
+"""The tools that a policy may call."""
 
 from typing import Annotated, Literal
 
@@ -13,10 +13,10 @@ Around = Annotated[
 
 
 class Tool(Model):
-    """A tool that the policy may call: encore/sampling/tools.py."""
+    """A tool that the policy may call (encore/sampling/tools.py)."""
 
-    name: Literal["calculator", "python"]  # python: in the sandbox
-    calls: Positive  # answered in one completion; further ones are not
-    longest: Positive  # tokens of a result; what is longer is cut
-    call: Around = CALL  # the texts around a call; the second is one token
-    result: Around = RESULT  # and around its result
+    name: Literal["calculator", "python"]  # python runs in the sandbox
+    calls: Positive  # calls answered in one completion; further calls get no answer
+    longest: Positive  # tokens of a result; longer results are cut
+    call: Around = CALL  # the texts before and after a call; the second must be one token
+    result: Around = RESULT  # the texts before and after its result

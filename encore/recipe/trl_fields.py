@@ -1,7 +1,7 @@
-"""The fields of a TRL/transformers config dataclass, read from its source without importing it.
+"""The fields of a configuration class of TRL or transformers, read from its source without importing it.
 
-`import trl` takes seconds and Snakemake parses the Snakefile often, so the class is read with `ast`:
-the names, types and defaults of its annotated fields, those of base classes first.
+`import trl` takes seconds and Snakemake parses the Snakefile often, so the class is read with `ast`: the
+names, types and defaults of its annotated fields; the fields of base classes come first.
 """
 
 import ast
@@ -13,7 +13,7 @@ from typing import Any
 
 from encore.recipe.mistakes import OF_JSON, shown
 
-# Re-exported lazily by the package, so the import statement does not name the file.
+# The package re-exports these classes lazily, so that its import statement does not name their file.
 HOMES = {"transformers.TrainingArguments": "transformers.training_args.TrainingArguments"}
 NAMES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
 NAMES |= {"dict": "object", "list": "array"}
@@ -21,13 +21,13 @@ NAMES |= {"dict": "object", "list": "array"}
 
 @dataclass(frozen=True)
 class Field:
-    types: frozenset[str]  # JSON-schema type names; empty = anything
-    default: str  # its source text
+    types: frozenset[str]  # names of JSON-schema types; empty: any type
+    default: str  # source text of the default
 
 
 @cache
 def fields(config: str) -> dict[str, Field]:
-    """Return name -> `Field` of the dataclass `package.module.Class`, its bases' fields included.
+    """Return name -> `Field` of the dataclass `package.module.Class`, including the fields of its bases.
 
     Raises ImportError if the package is not installed or the class does not exist.
     """
@@ -51,9 +51,9 @@ def fields(config: str) -> dict[str, Field]:
 
 
 def mistake(field: Field, value: Any) -> str | None:
-    """Return what is wrong with the type of a field's value; None if it is right.
+    """Return the mistake in the type of a field's value; None if the type is right.
 
-    A mapping does not count as text, though it does on TRL's command line: nothing would check it.
+    A mapping does not count as text, although TRL's command line takes it, because nothing would check it.
     """
     types = field.types - ({"string"} if "object" in field.types else set())
     if not types or any(_is(value, name) for name in types):
@@ -73,7 +73,7 @@ def _is(value: Any, name: str) -> bool:
 
 @cache
 def enumeration(enum: str) -> list[str]:
-    """Return the values of the enumeration `package.module.Class` of texts.
+    """Return the values of `package.module.Class`, an enumeration of texts.
 
     Raises ImportError as `fields` does.
     """
@@ -105,7 +105,7 @@ def _absolute(module: str, node: ast.ImportFrom) -> str:
 
 
 def _is_argument(node: ast.AnnAssign) -> bool:
-    """Return whether `__init__` takes the field: not a ClassVar, not `field(init=False)`."""
+    """Return whether `__init__` takes the field, which is neither a ClassVar nor a `field(init=False)`."""
     keywords = node.value.keywords if isinstance(node.value, ast.Call) else []
     return "ClassVar" not in ast.unparse(node.annotation) and not any(
         k.arg == "init" and isinstance(k.value, ast.Constant) and k.value.value is False for k in keywords

@@ -19,20 +19,20 @@ import time
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
-MEMORY = 4 << 30  # bytes of address space of a worker
-REMEMBERED = 4096  # number of pairs
-# verdict on two expressions; unread: one of them could not be read; unfinished: not compared within the
+MEMORY = 4 << 30  # bytes of a worker's address space
+REMEMBERED = 4096  # number of pairs that are remembered
+# result for two expressions; unread: one of them could not be read; unfinished: not compared within the
 # limits
 Outcome = Literal["equal", "different", "unread", "unfinished"]
 
 
 class Reply(NamedTuple):
     outcome: Outcome
-    seconds: float  # seconds of CPU time; the limit, if the comparison was not finished
+    seconds: float  # seconds of CPU time used; the limit, if the comparison was not finished
 
 
 class Algebra:
-    """A comparer: `algebra(first, other, seconds)` replies for two expressions, within this CPU time.
+    """A comparer: `algebra(first, other, seconds)` compares two expressions within this CPU time.
 
     It never raises. The server starts with the first pair and ends with this process. The last REMEMBERED
     pairs are not compared again, unless a comparison was not finished and now has more time.
@@ -48,7 +48,7 @@ class Algebra:
         if reply and (reply.outcome != "unfinished" or reply.seconds >= seconds):
             return Reply(reply.outcome, 0.0)
         line = self._exchange(json.dumps([first, other, seconds]))
-        if not line:  # the server died, but not from this pair
+        if not line:  # the server died, but not because of this pair
             return Reply("unfinished", seconds)
         reply = Reply(*json.loads(line))
         if reply.outcome == "unfinished":
@@ -68,7 +68,7 @@ class Algebra:
             self.server = None
 
     def _exchange(self, request: str) -> bytes:
-        """Return the server's next line; b"" if the server has died, which is then cleared away."""
+        """Return the server's next line; b"" if the server has died, whose remains are then removed."""
         if self.server is not None and self.server.poll() is not None:
             self.close()  # the server died between two pairs
         if self.server is None:
@@ -76,7 +76,7 @@ class Algebra:
                 [sys.executable, "-m", "encore.rewards.algebra"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                start_new_session=True,  # so that the worker ends with it
+                start_new_session=True,  # makes the worker end with the server
             )
         assert self.server.stdin is not None
         assert self.server.stdout is not None
@@ -92,12 +92,14 @@ class Algebra:
 
 
 def _serve() -> None:
-    """Run the server: start one worker after another, until one has come to the end of stdin."""
+    """Run the server: start one worker after another, until a worker has read stdin to its end."""
     # only the server needs computer algebra, which takes seconds to import
     import math_verify  # noqa: F401
 
-    logging.disable(logging.CRITICAL)  # math-verify logs each answer it cannot read
-    _same(_read("\\frac{1}{2}"), _read("0.5"))  # so that loading does not count for the first pair
+    logging.disable(logging.CRITICAL)  # math-verify logs each answer that it cannot read
+    _same(
+        _parse_expression("\\frac{1}{2}"), _parse_expression("0.5")
+    )  # loads the libraries now, so that loading does not count for the first pair
     while True:
         worker = os.fork()
         if not worker:
@@ -113,7 +115,7 @@ def _work() -> None:
     for line in sys.stdin:
         first, other, seconds = json.loads(line)
         start = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, seconds)  # kills this process when the time is up
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # kills this process when its time is up
         try:
             outcome = _compare(first, other)
         except MemoryError:
@@ -126,13 +128,13 @@ def _work() -> None:
 
 
 def _compare(left: str, other: str) -> Outcome:
-    first, second = _read(left), _read(other)
+    first, second = _parse_expression(left), _parse_expression(other)
     if first is None or second is None:
         return "unread"
     return "equal" if _same(first, second) else "different"
 
 
-def _read(text: str) -> Any:
+def _parse_expression(text: str) -> Any:
     """Return the expression that math-verify reads, or None.
 
     It reads LaTeX only, because math-verify's reader of plain expressions evaluates Python.

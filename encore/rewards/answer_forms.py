@@ -30,7 +30,7 @@ from typing import NamedTuple
 from encore.rewards.answer_text import balanced, expression, normal
 from encore.rewards.prose import LABEL, quantity
 
-# each line: a unit, in all its spellings
+# each line has one unit in all its spellings
 UNITS = """
 dollar dollars usd \\$
 cent cents
@@ -75,7 +75,7 @@ ONLY_ITSELF = re.compile(
 )
 AND = r"\s*\x00\s*and\s*\x00\s*|\s+and\s+"
 PLUS_MINUS = re.compile(r"\\pm(?![A-Za-z])")
-OTHER = "?"  # before the name of a unit that is not known
+OTHER = "?"  # put before the name of an unknown unit
 VARIABLE = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{?\w+\}?)?(?:\([a-z]\))?"
 RELATION = re.compile(r"\\le(?![a-z])|\\ge(?![a-z])|<|>")
 PROSE = re.compile(
@@ -84,7 +84,7 @@ PROSE = re.compile(
 
 
 class Value(NamedTuple):
-    """A number or an expression, left to computer algebra if its text differs."""
+    """A number or an expression; computer algebra compares it with a value of another text."""
 
     text: str
     unit: str = ""
@@ -169,7 +169,7 @@ def _listed(text: str) -> list[Form]:
 
 
 def _members(forms: Iterable[Form]) -> list[Form]:
-    """Return the forms, with each list replaced by its members."""
+    """Return the forms; each list is replaced by its members."""
     return [
         member
         for part in forms

@@ -1,4 +1,4 @@
-r"""The text of a mathematical answer, reduced to what has a meaning; and whether it is an expression at all.
+r"""The text of a mathematical answer, reduced to meaningful parts; and whether the text is an expression.
 
 Computer algebra reads as much of a text as it understands and leaves the rest: of `a \approx b` the `a`, of
 `a} b` the `a`. So a text that has an unknown command, a foreign character or an open brace is not an
@@ -12,7 +12,7 @@ DROPPED = re.compile(
     r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|q?quad|(?:en|thin|med|thick|negthin)space)(?![a-z])"
     r"|(?<!\\)\\[,!;: ]|~"
 )
-# other ways to write the same, in LaTeX and then in Unicode
+# other spellings of the same, in LaTeX and then in Unicode
 COMMANDS = {
     **dict.fromkeys(("dfrac", "tfrac", "cfrac"), "frac"),
     **dict.fromkeys(("leq", "leqslant"), "le"),
@@ -30,18 +30,18 @@ CHARACTERS = {
         "\u00b1": "\\pm ",
     },
 }
-ROOT = re.compile(r"\u221a\s*(?:(\d+(?:\.\d+)?|[A-Za-z])|\(([^()]*)\))")  # `√12`, `√(x+1)`
-VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")  # `½`
+ROOT = re.compile(r"\u221a\s*(?:(\d+(?:\.\d+)?|[A-Za-z])|\(([^()]*)\))")  # roots such as `√12`, `√(x+1)`
+VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")  # fractions such as `½`
 STRINGS = {"^{\\circ}": "^\\circ", "\\degree": "^\\circ", "\\%": "%", "{,}": "", "\\lt ": "<", "\\gt ": ">"}
 STRINGS |= {"{bmatrix}": "{pmatrix}"}
 DISPLAY = re.compile(r"(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])", re.DOTALL)
 DOLLAR = re.compile(r"(?<!\\)\$")
 TEXT = re.compile(r"\\(?:text|mbox|mathrm|textrm|textbf|mathbf)\s*\{([^{}]*)\}")
 SUBSCRIPT = re.compile(r"(?P<log>\\log\s*)?_(?:\{(?P<braced>\w+)\}|(?P<bare>\w))")
-MIXED = re.compile(r"(?<![\w.,/])(\d+)\s+(\d+)/(\d+)(?![\w.,/])")  # `2 1/2`
+MIXED = re.compile(r"(?<![\w.,/])(\d+)\s+(\d+)/(\d+)(?![\w.,/])")  # mixed numbers such as `2 1/2`
 THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3})((?:,\d{3})+)(?![\d,])")
 SCIENTIFIC = re.compile(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])")
-# the parts of an expression that math-verify's reader knows, and marks over or beside a letter
+# the parts of an expression that math-verify can read, and marks above or beside a letter
 FUNCTIONS = """
 frac sqrt binom choose cdot times div circ infty emptyset cup cap le ge pm mp
 log ln exp sin cos tan csc sec cot arcsin arccos arctan arccsc arcsec arccot sinh cosh tanh
@@ -85,19 +85,19 @@ def normal(answer: str) -> str:
 
 
 def _fraction(character: re.Match[str]) -> str:
-    """Return `\\frac{1}{2}` for `½`."""
+    """Return `\\frac{1}{2}` for `½`, and likewise for other fraction characters."""
     above, _, below = unicodedata.normalize("NFKC", character[0]).partition("\u2044")
     return f"\\frac{{{above}}}{{{below}}}"
 
 
 def _subscript(match: re.Match[str]) -> str:
-    """Return a subscript, in braces behind a logarithm, where it would run into the number behind it."""
+    """Return a subscript, in braces after a logarithm if it would otherwise run into the number after it."""
     index = match["braced"] or match["bare"]
     return f"\\log_{{{index}}}" if match["log"] else f"_{index}"
 
 
 def shown(text: str) -> str:
-    """Return the text in the display that makes up an answer, `$…$` or its like; else the answer itself."""
+    """Return the text inside the display of the answer, such as `$…$`; otherwise the whole answer."""
     text = text.strip()
     display = DISPLAY.fullmatch(text) or DISPLAY.fullmatch(text.rstrip("."))
     return display[1].strip() if display and "$" not in display[1].replace("\\$", "") else text

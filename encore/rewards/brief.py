@@ -12,7 +12,7 @@ Lengths are counted in characters.
 from encore.worlds.answers import scratchpad
 from encore.worlds.protocol import Problem, World
 
-LIMIT = 2.0  # a sum worked out term by term takes 2 to 3 times its question
+LIMIT = 2.0  # a sum worked out term by term is 2 to 3 times as long as its question
 
 
 def brief(problem: Problem, completion: str) -> float:

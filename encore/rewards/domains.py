@@ -7,11 +7,11 @@ from encore.errors import UserError, nearest
 from encore.rewards.rules import Reward
 
 OfDomain = Callable[..., list[float | None]]
-BETWEEN = "/"  # separates a reward and its domain in the name that the trainer knows
+BETWEEN = "/"  # separates a reward from its domain in the trainer's name for it
 
 
 def routed(reward: Reward, name: str, domain: str) -> OfDomain:
-    """Return TRL's reward function `name/domain`: `reward` for the rows of a domain, None for all others.
+    """Return TRL's reward function `name/domain`: `reward` for rows of the domain, None for others.
 
     It reads the column `domain`. TRL leaves None out of sums and means, where 0 would count. Metrics that
     `reward` logs as `rewards/name/…` are logged as `rewards/name/domain/…`.
@@ -47,7 +47,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 def check_routed(names: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Raise UserError if a row belongs to a domain for which none of these reward functions is."""
+    """Raise UserError if a row belongs to a domain that no reward function covers."""
     domains = sorted({split(name)[1] for name in names})
     if "" in domains:  # this reward applies to every row
         return

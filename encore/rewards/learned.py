@@ -25,7 +25,7 @@ def points(chances: Sequence[float]) -> float:
     return fsum([*scores, scores[-1]]) / (len(scores) + 1)
 
 
-# makes the reward of a completion from the log-probabilities of its steps, the last of which is its answer
+# makes the reward of a completion from the log-probabilities of its steps; the answer is the last step
 AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "last": lambda chances: exp(chances[-1]),
     "product": lambda chances: exp(fsum(chances)),
@@ -114,5 +114,5 @@ def of_steps(
 def log_chances(
     model: RewardModel, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
 ) -> list[list[float]]:
-    """Return log sigmoid(r) of a process reward model's score r at the `places` of each sequence of ids."""
+    """Return log sigmoid(r) of a process reward model's scores r at `places` of each sequence of ids."""
     return [logsigmoid(scores.double()).tolist() for scores in model.score_places(sequences, places)]

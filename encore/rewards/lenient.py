@@ -15,7 +15,7 @@ from encore.worlds.protocol import Problem, World
 
 UNREADABLE = 0.5
 ABSENT = 0.3
-DIGITS = 30  # most digits of a number that is read
+DIGITS = 30  # largest number of digits of a number that is read
 
 
 def lenient(world: World, problem: Problem, completion: str) -> float:

@@ -16,20 +16,21 @@ from encore.rewards.algebra import Algebra
 from encore.rewards.answer_forms import Form, Group, Value, Word, form, letters
 from encore.worlds.final_answer import LONGEST
 
-LIMIT = 5.0  # most seconds of CPU for an answer
+LIMIT = 5.0  # largest number of CPU seconds for an answer
 SHORT = 0.5  # seconds of CPU for each answer of a rollout in the first pass
 BUDGET = 60.0  # seconds of CPU for all unfinished answers of a rollout
-# verdict on an answer; unreadable: nothing could be made of it, so it is not known to be wrong
+# verdict on an answer; unreadable: the answer could not be understood, so it is not known to be wrong
 Verdict = Literal["right", "wrong", "unreadable"]
-MANY = 12  # parts of a list or set; with more parts their order counts
+MANY = 12  # parts of a list or set; above this number their order counts
 
-NUMERAL = re.compile(r"-?(?:\d+/0*[1-9]\d*|\d+(?:\.\d*)?|\.\d+)", re.ASCII)  # compared here, exactly
+# numbers that are compared here, exactly
+NUMERAL = re.compile(r"-?(?:\d+/0*[1-9]\d*|\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 
 log = logging.getLogger(__name__)
 
 
 class Comparer:
-    """A comparer: `comparer(gold, answer)` is whether they are equal. It never raises for any two texts.
+    """A comparer: `comparer(gold, answer)` says whether they are equal. It never raises, whatever the texts.
 
     An answer whose parts cannot be compared within `limit` seconds of CPU, or within the memory of a worker,
     counts as not equal, is logged, and is counted in `unfinished`.
@@ -131,7 +132,7 @@ def _is_number(form_of_answer: Form) -> bool:
 
 
 def _same_unit(gold: str, answer: str) -> bool:
-    """Return whether the units of two answers agree: one side may leave its unit out, but not percent.
+    """Return whether the units of two answers agree. One side may leave out its unit, unless it is percent.
 
     A gold answer in percent says what was asked for: 25 is right for 25%, as in MATH's own grader.
     """

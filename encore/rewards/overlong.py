@@ -1,4 +1,4 @@
-"""The soft overlong punishment: a reward that falls before the cap of a completion (DAPO, Eq. 13)."""
+"""The soft overlong punishment: a reward that decreases as a completion nears its cap (DAPO, Eq. 13)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +11,9 @@ def soft_overlong(caps: Caps, cache: int) -> Callable[..., list[float]]:
     """Return DAPO's penalty for a length y (Eq. 13), which includes the end-of-sequence token.
 
     The penalty is 0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache. The
-    cap is the one in force at the trainer's step.
+    cap is the one at the trainer's present step.
     """
-    # imported here: the other rewards need no TRL
+    # imported here, because the other rewards need no TRL
     from trl.rewards import get_soft_overlong_punishment
 
     punish = {step: get_soft_overlong_punishment(cap, cache) for step, cap in caps.items()}

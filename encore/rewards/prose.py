@@ -17,8 +17,9 @@ from collections.abc import Container
 from typing import NamedTuple
 
 LONGEST = 200  # characters; a longer text is an argument, not an answer
-LABEL = 4  # most words behind a number that name its quantity, outside a sentence (`18 duck eggs left`)
-# letters, digits, stops and quotes; a colon, hyphen or slash only where it joins no numbers
+# largest number of words after a number that name its quantity, outside a sentence (`18 duck eggs left`)
+LABEL = 4
+# letters, digits, stops and quotes; colon, hyphen and slash only where they join no numbers
 WORDS = re.compile(
     r"(?:[A-Za-z0-9\s.,!'\"%$]|(?<=[A-Za-z]):(?=\s)|(?<=[A-Za-z])-(?=[A-Za-z])|(?<!\w)-(?=\d)|(?<=\d)/(?=\d))+"
 )
@@ -39,7 +40,7 @@ either except other another any some unknown impossible
 what which who whom whose how why when where whether suppose assume
 """
 CHANGING = frozenset(CHANGES.split())
-# verbs behind which a number is what the sentence states
+# verbs after which a number is the sentence's statement
 STATING = """
 is are was were be equals have has had make makes made earn earns earned get gets got receive receives
 received gain gains gained win wins won cost costs pay pays paid spend spends spent save saves saved need
@@ -50,7 +51,8 @@ rises rose last lasts lasted weigh weighs weighed measure measures measured cont
 holds held collect collects collected find finds found bake bakes baked plant plants planted leave leaves
 left
 """
-BEING = frozenset({"is", "are", "was", "were", "be"})  # behind a number: another subject
+# words after a number that show that it belongs to another subject
+BEING = frozenset({"is", "are", "was", "were", "be"})
 STATED = re.compile(
     rf"(?:.*(?:\b(?:{'|'.join(STATING.split())})|:))?\s*(?:\b(?:by|exactly|only|now|just|a total of))?",
     re.IGNORECASE,
@@ -60,8 +62,8 @@ VOWEL = re.compile("[aeiou]")
 
 class Quantity(NamedTuple):
     number: str
-    unit: str  # the known unit that follows the number, or `\\$`; "" without a unit
-    label: str = ""  # the word that follows the number instead of a known unit
+    unit: str  # the known unit after the number, or `\\$`; "" without a unit
+    label: str = ""  # the word after the number if it is no known unit
 
 
 def quantity(text: str, units: Container[str]) -> Quantity | None:
@@ -91,7 +93,7 @@ def quantity(text: str, units: Container[str]) -> Quantity | None:
 
 
 def _changes(word: str) -> bool:
-    """Return whether a word may change a number: by its meaning, or as letters that stand for numbers."""
+    """Return whether a word may change a number, by its meaning or as letters that stand for numbers."""
     plain = word.lower()
     if plain in CHANGING or plain.endswith("n't"):
         return True

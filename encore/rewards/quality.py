@@ -22,19 +22,19 @@ QUARTERS = 4  # number of groups of pairs, ordered by the difference of the labe
 
 @dataclass(frozen=True)
 class Measured:
-    """The rewards of a split's responses, and the differences over its pairs, better minus worse."""
+    """The rewards of a split's responses, and the differences over its pairs, each better minus worse."""
 
     rewards: np.ndarray  # (responses,)
     lengths: np.ndarray  # (responses,): number of tokens, prompt included
-    prompt: np.ndarray  # (responses,): number of the row
+    prompt: np.ndarray  # (responses,): number of the prompt's row
     gap: np.ndarray  # (pairs,): difference of the rewards
     margin: np.ndarray  # (pairs,): difference of the labeller's scores
     longer: np.ndarray  # (pairs,): difference of the lengths
-    pair_prompt: np.ndarray  # (pairs,): number of the row
+    pair_prompt: np.ndarray  # (pairs,): number of the prompt's row
 
 
 def measured(rows: Sequence[Row], sequences: Sequence[Sequences], rewards: np.ndarray) -> Measured:
-    """Return the arrays to measure; `rewards` (responses,) belong to all `sequences`, row after row."""
+    """Return the arrays that measures need; `rewards` (responses,) belong to `sequences`, row after row."""
     lengths = np.array([len(sequence) for of in sequences for sequence in of], dtype=float)
     prompt = np.array([number for number, of in enumerate(sequences) for _ in of], dtype=int)
     better, worse, margin, pair_prompt, start = [], [], [], [], 0
@@ -93,7 +93,7 @@ def spread(
     """
     final = {
         name: (np.stack(of) - np.array(bias)[:, None]) / np.array(scale)[:, None] for name, of in raw.items()
-    }  # (members, sequences)
+    }  # scores (members, sequences)
     metrics = {"bias": float(np.mean(bias)), "scale": float(np.mean(scale))}
     metrics |= {f"reward/{name}": float(of.mean()) for name, of in final.items() if of.size}
     metrics["reward/std"] = float(final["train"].mean(axis=0).std())
@@ -120,13 +120,13 @@ def standard_error(gap: Array, prompt: Array) -> float:
     right = (gap > 0) + 0.5 * (gap == 0)
     _, place, count = np.unique(prompt, return_inverse=True, return_counts=True)
     if len(count) < 2:
-        return 0.5  # the largest possible standard error
+        return 0.5  # the largest possible standard error, if nothing can be estimated
     residual = np.bincount(place, weights=right - right.mean())
     return float(np.sqrt(len(count) / (len(count) - 1) * np.sum(residual**2)) / len(gap))
 
 
 def by_margin(gap: Array, margin: Array) -> dict[str, float]:
-    """Return accuracy and mean margin in each quarter of the pairs by `margin`; q1 has the closest pairs.
+    """Return accuracy and mean margin in each quarter of the pairs, sorted by `margin`; q1 has the closest.
 
     The result is empty if all margins are equal, as in a data set that says only which response is better.
     """
@@ -169,10 +169,11 @@ def calibration_error(rows: Sequence[dict[str, float]]) -> float:
 
 
 def length_bias(split: Measured) -> dict[str, float]:
-    """Measure how far the reward prefers length. Metrics that cannot be measured are left out.
+    """Measure how much the reward prefers length; metrics that cannot be measured are left out.
 
-    They are the accuracy if the longer response is the worse one, and if it is the better one; how often
-    reward and labels prefer the longer response; and the correlation of reward and length within prompts.
+    They are the accuracy on pairs with a longer worse response, and on pairs with a longer better response;
+    how often reward and labels prefer the longer response; and the correlation of reward and length within
+    prompts.
     """
     gap, longer, metrics = split.gap, split.longer, {}
     for name, part in (("worse", longer < 0), ("better", longer > 0)):

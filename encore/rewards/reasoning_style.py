@@ -20,11 +20,11 @@ from encore.worlds.answers import scratchpad
 from encore.worlds.protocol import Problem
 
 PARTS = ("scratchpad", "steps", "checks", "length")
-STEPS = 3  # as many as in open-r1
-LENGTH = 4.0  # a sum worked out term by term takes 3 to 4 times its question
-READ = 20_000  # most characters of reasoning that are read
+STEPS = 3  # number of steps, the same as in open-r1
+LENGTH = 4.0  # a sum worked out term by term is 3 to 4 times as long as its question
+READ = 20_000  # largest number of characters of reasoning that are read
 
-# No \b, because in the worlds' text words stand between digits.
+# There is no \b, because in the worlds' text words stand between digits.
 STEP = re.compile(
     r"=|^[ \t]*(?:[-*]|\d{1,3}[.)])[ \t]|(?<![a-z])(?:step \d|first|second|third|next|then|finally|because|"
     r"therefore|thus|hence|so)(?![a-z])",
@@ -36,7 +36,7 @@ CHECK = re.compile(
 
 
 def parts(question: str, completion: str) -> dict[str, float]:
-    """Return each of PARTS, from 0 to 1. Linear time; never raises."""
+    """Return each of PARTS, from 0 to 1, in linear time; never raises."""
     reasoning = scratchpad(completion)
     read = reasoning[:READ]
     marks = sum(1 for _ in STEP.finditer(read))

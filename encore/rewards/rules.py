@@ -30,7 +30,7 @@ from typing import Any
 from encore import own_code
 from encore.errors import UserError
 from encore.recipe.caps import Caps
-from encore.recipe.reward_names import OVERLONG, TESTS, check, check_overlong
+from encore.recipe.reward_names import OVERLONG, TESTS, check_overlong, check_reward_names
 from encore.rewards import unit_tests
 from encore.rewards.brief import brief, brief_if_right
 from encore.rewards.english import english
@@ -47,7 +47,7 @@ from encore.worlds.protocol import Problem, World
 Reward = Callable[..., list[float]]
 Score = Callable[[Problem, str], float]
 
-# encore/recipe/reward_names.py names them
+# rewards that read texts; encore/recipe/reward_names.py has their names
 OF_TEXTS: dict[str, Score] = {"reasoning_style": reasoning_style, "brief": brief, "english": english}
 OF_WORLDS = {"lenient": lenient, "brief_if_right": brief_if_right}
 
@@ -69,7 +69,7 @@ def build(
     UserError for an unknown name, or a cache that is missing or too large.
     """
     names = list(names)
-    check(names, world, verifies)
+    check_reward_names(names, world, verifies)
     check_overlong(names, cache, min((caps or {}).values(), default=None))
     world_rewards = world.rewards if world else {}
     tested = _tested() if not world and verifies == TESTS else _of_gym(world) if world else {}
@@ -97,7 +97,7 @@ def build(
 
 
 def _with_beginning(reward: Reward) -> Reward:
-    """Return `reward` of completions with their prefills, which end the prompts (column `prefill`)."""
+    """Return `reward`, which then reads completions with their prefills (column `prefill`)."""
 
     def of_whole(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
         if begun := columns.get("prefill"):
@@ -110,7 +110,7 @@ def _with_beginning(reward: Reward) -> Reward:
 
 
 def _own(name: str) -> Reward:
-    """Return the user's function `name`. It raises UserError if it is late or returns no finite number."""
+    """Return the user's function `name`, which raises UserError if it is late or returns a wrong number."""
     score = own_code.bounded(name, own_code.load(name))
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
@@ -138,7 +138,7 @@ def _accuracy(world: World | None, verifies: str) -> Reward:
 
 
 def _scored(name: str, score: Score) -> Reward:
-    """Return TRL's reward function from a score of one problem and one completion."""
+    """Return TRL's reward function, made of a score of one problem and one completion."""
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
         questions, answers = columns["question"], columns["answer"]
@@ -155,8 +155,8 @@ def _scored(name: str, score: Score) -> Reward:
 def coin(seed: int) -> Reward:
     """Return a reward that is a fair coin, fixed by seed, training step, prompt, completion and occurrence.
 
-    So a resumed run sees the same rewards, and the order in a batch does not matter. As the step takes part,
-    no completion is always rewarded.
+    So a resumed run sees the same rewards, and the order in a batch does not matter. The step is included so
+    that no completion is rewarded at every step.
     """
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
@@ -177,8 +177,7 @@ def coin(seed: int) -> Reward:
 def _tested() -> dict[str, Reward]:
     """Return the rewards of programs with unit tests.
 
-    They share one run of a batch's programs in the sandbox, and log how many programs were ended because
-    their time was up.
+    They share one run of a batch's programs in the sandbox, and log how many programs ran out of time.
     """
 
     @lru_cache(maxsize=1)
@@ -202,7 +201,7 @@ def _tested() -> dict[str, Reward]:
 
 
 def _of_gym(world: World) -> dict[str, Reward]:
-    """Return the rewards of a task of reasoning-gym, {} for another world.
+    """Return the rewards of a task of reasoning-gym; {} for another world.
 
     They share the scores of a batch.
     """
@@ -229,7 +228,7 @@ def _of_gym(world: World) -> dict[str, Reward]:
 
 
 def mathematics(equal: Comparer) -> Reward:
-    """Return the accuracy reward by `math_verdicts`.
+    """Return the accuracy reward, which compares answers by `math_verdicts`.
 
     It logs how many answers were not compared within the rollout's budget, and the share of completions
     without a readable answer. Both count as wrong.
@@ -249,5 +248,5 @@ def mathematics(equal: Comparer) -> Reward:
 
 
 def text(turns: Any) -> str:
-    """Return a prompt's or completion's text: a string as it is, a conversation's messages joined."""
+    """Return the text of a prompt or completion: a string, or a conversation's messages joined."""
     return turns if isinstance(turns, str) else "".join(message["content"] or "" for message in turns)

@@ -1,9 +1,9 @@
-"""Rewards of single steps, and the tokens at which they end, for process supervision.
+"""The rewards of single steps, and the tokens at which steps end, for process supervision.
 
 In DeepSeekMath (arXiv 2402.03300, §4.1.3) a reward model scores every step, also the last step with the
 answer. Here the world's step verifier scores the steps, 1 or 0, and the answer is one more step: it ends with
-the completion, and its reward is the accuracy reward. Without it a wrong answer after right steps would go
-unpunished.
+the completion, and its reward is the accuracy reward. Without this reward a wrong answer after right steps
+would go unpunished.
 """
 
 from bisect import bisect_left
@@ -26,21 +26,21 @@ Placer = Callable[[Problem, str, list[int]], list[int]]  # problem, completion, 
 def reader(world: World, tokenizer: Any, special: bool = False) -> Reader:
     """Return a reader of the steps of a completion: the steps of the world's step verifier, then the answer.
 
-    If the problem has begun the completion, only steps behind this beginning count. `special` is as in
+    If the problem has begun the completion, only steps after this beginning count. `special` is as in
     `locator`.
     """
     locate = locator(tokenizer, special)
 
-    def read(problem: Problem, completion: str, ids: list[int], accuracy: float) -> Steps:
+    def steps_of(problem: Problem, completion: str, ids: list[int], accuracy: float) -> Steps:
         steps = verdicts(world, problem, completion)
         places = locate(completion, ids, [end for end, _ in steps])
         return [*zip(places, (float(right) for _, right in steps), strict=True), (len(ids) - 1, accuracy)]
 
-    return read
+    return steps_of
 
 
 def placer(world: World | None, tokenizer: Any, special: bool = False) -> Placer:
-    """Return a finder of the tokens that end the steps of a completion (`step_ends`), and of its last token.
+    """Return a finder of the tokens that end the steps of a completion (`step_ends`), and of the last token.
 
     `special` is as in `locator`.
     """
@@ -53,10 +53,10 @@ def placer(world: World | None, tokenizer: Any, special: bool = False) -> Placer
 
 
 def step_ends(world: World | None, problem: Problem, completion: str) -> list[int]:
-    """Return where the steps of a completion end, as offsets in characters, without the whole completion.
+    """Return where the steps of a completion end, as offsets in characters; the completion's end is left out.
 
-    A world says where its steps end, after the prefill that the problem brings. A data set has no world: its
-    steps are the lines that are not blank.
+    A world says where its steps end, after the prefill of the problem. A data set has no world: its steps are
+    the lines that are not blank.
     """
     if world is not None:
         begun = len(problem.begun)
@@ -70,14 +70,14 @@ def step_ends(world: World | None, problem: Problem, completion: str) -> list[in
 
 
 def verdicts(world: World, problem: Problem, completion: str) -> list[tuple[int, bool]]:
-    """Return each of `step_ends`, and whether its step is right, by the world's step verifier."""
+    """Return the `step_ends` of a completion, each with whether its step is right by the world's verifier."""
     whole, begun = problem.begun + completion, len(problem.begun)
-    both = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
-    return [(end - begun, right) for end, right in both if end > begun]
+    pairs = zip(world.step_ends(problem, whole), world.steps(problem, whole), strict=True)
+    return [(end - begun, right) for end, right in pairs if end > begun]
 
 
 def locator(tokenizer: Any, special: bool = False) -> Callable[[str, list[int], list[int]], list[int]]:
-    """Return a function that finds the tokens of a completion with the last characters before some offsets.
+    """Return a function that finds the tokens in which the text before some offsets ends.
 
     The offsets are its `ends`. `special`: completions contain their special tokens, as samples on disk and
     evaluations have them, except the token that ends them.
@@ -97,7 +97,7 @@ def locator(tokenizer: Any, special: bool = False) -> Callable[[str, list[int], 
 
 
 def told(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
-    """Measure how well `scores` (n,) tell right steps from wrong steps.
+    """Measure how well `scores` (n,) separate right steps from wrong steps.
 
     `accuracy` is the share of right signs; `right` the share of right steps; `auc` the probability that a
     right step scores above a wrong step (a tie counts half), if there are both. The result is empty without
@@ -107,7 +107,8 @@ def told(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, flo
         return {}
     measured = {"accuracy": float(np.mean((scores > 0) == right)), "right": float(right.mean())}
     if 0 < right.sum() < len(right):
-        above = rankdata(scores)[right].sum() - right.sum() * (right.sum() + 1) / 2  # Mann and Whitney's U
+        # Mann and Whitney's U statistic
+        above = rankdata(scores)[right].sum() - right.sum() * (right.sum() + 1) / 2
         measured["auc"] = float(above / (right.sum() * (~right).sum()))
     return measured
 

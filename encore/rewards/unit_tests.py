@@ -34,28 +34,29 @@ from encore.worlds.protocol import Problem
 
 FENCE = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n(.*?)```", re.DOTALL)
 LONGEST = 100_000  # characters; a longer answer has no tests, a longer completion is no program
-UNFINISHED = ("time", "SIGXCPU")  # endings of a program that ran out of time
+UNFINISHED = ("time", "SIGXCPU")  # the words for a program that ran out of time
 BELOW = (ast.Lt, ast.LtE)
 
 
 @dataclass(frozen=True)
 class UnitTest:
-    """A test: `call` must give the value of `expected`, within `absolute` or `relative` times its size.
+    """A test: `call` must give the value of `expected`.
 
-    `identical`: the value must also have the same type, as with `is`.
+    A number may differ by `absolute`, or by `relative` times its size. `identical`: the value must also have
+    the same type, as with `is`.
     """
 
     call: str
     expected: str
     absolute: float = 0.0
     relative: float = 0.0
-    text: str = ""  # the test as the data set has it
+    text: str = ""  # the text of the test in the data set
     identical: bool = False
 
 
 @dataclass(frozen=True)
 class UnitTests:
-    """The tests of a problem, () if one cannot be read.
+    """The tests of a problem; () if one of them cannot be read.
 
     `setup` has the imports, `name` names the function.
     """
@@ -66,10 +67,10 @@ class UnitTests:
 
 
 class Unreadable(Exception):
-    """An error for a test that has none of the forms above."""
+    """An error for a test that has none of the known forms."""
 
 
-# errors of reading a text that has no such form; MemoryError comes from the parser, whose stack is full
+# errors of reading a text without a known form; the parser raises MemoryError when its stack is full
 UNREADABLE = (
     *(Unreadable, SyntaxError, ValueError, TypeError, LookupError),
     *(OverflowError, RecursionError, MemoryError),
@@ -77,8 +78,8 @@ UNREADABLE = (
 
 
 @lru_cache(maxsize=4096)
-def read(answer: str) -> UnitTests:
-    """Return the tests of a row's answer; an answer that cannot be read has none. Never raises."""
+def read_tests(answer: str) -> UnitTests:
+    """Return the tests in a row's answer; () if the answer cannot be read. Never raises."""
     try:
         if len(answer) > LONGEST:
             raise Unreadable
@@ -114,7 +115,7 @@ def _of_statements(statements: Sequence[ast.stmt]) -> UnitTests:
         not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
         for statement in others
     ):
-        raise Unreadable  # such as a loop; a comment in quotes is not a test
+        raise Unreadable  # raised for example at a loop; a comment in quotes is not a test
     name = name or _called(asserts)
     tests = [
         _of_assert(statement, name) for statement in asserts if not isinstance(statement.test, ast.Constant)
@@ -133,7 +134,7 @@ class _Renamed(ast.NodeTransformer):
 
 
 def _called(asserts: Sequence[ast.Assert]) -> str:
-    """Return the only function that every assert calls and that is not Python's own, as in `set(f(x))`."""
+    """Return the only function that every assert calls, apart from Python's, as in `set(f(x))`."""
     called = [{_function(node) for node in ast.walk(test)} - {""} for test in asserts]
     common = set.intersection(*called) - {*dir(builtins), "isclose", "fabs"} if called else set()
     if len(common) != 1:
@@ -172,14 +173,14 @@ def _of_assert(statement: ast.Assert, name: str) -> UnitTest:
 def _function(node: ast.AST) -> str:
     """Return the name of the function that a node calls, `isclose` for `math.isclose(…)`.
 
-    The result is "" if it calls none.
+    The result is "" if the node calls no function.
     """
     function = node.func if isinstance(node, ast.Call) else None
     return getattr(function, "id", getattr(function, "attr", ""))
 
 
 def _sides(left: ast.expr, right: ast.expr, name: str) -> tuple[str, str]:
-    """Return (call, expected): the side that names the function, and the other side, which must not."""
+    """Return (call, expected): the side that names the function, and the side that must not name it."""
     named = [any(getattr(node, "id", "") == name for node in ast.walk(side)) for side in (left, right)]
     if named[0] == named[1]:
         raise Unreadable
@@ -198,9 +199,9 @@ def program(question: str, completion: str, name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _expected(tests: UnitTests) -> tuple[Any, ...]:
-    """Return the values (tests,) that are expected.
+    """Return the expected values (tests,).
 
-    They are worked out in the sandbox, because the tests are trusted no more than programs.
+    They are computed in the sandbox, because tests are trusted no more than programs.
     """
     if not tests.tests:
         return ()
@@ -209,16 +210,16 @@ def _expected(tests: UnitTests) -> tuple[Any, ...]:
 
 
 def verdicts(problems: Sequence[Problem], completions: Sequence[str]) -> list[Verdicts]:
-    """Return verdicts (completions,), ([], []) if there are no tests. Raises UserError without a sandbox."""
+    """Return verdicts (completions,); ([], []) if there are no tests. Raises UserError without a sandbox."""
     return rollout(problems, completions)[0]
 
 
 def rollout(problems: Sequence[Problem], completions: Sequence[str]) -> tuple[list[Verdicts], int]:
-    """Return the `verdicts` (completions,), and how many programs were ended because their time was up.
+    """Return the `verdicts` (completions,), and how many programs ran out of time.
 
     All programs together have one budget of time, see `Pool.run`.
     """
-    every = [read(problem.answer) for problem in problems]
+    every = [read_tests(problem.answer) for problem in problems]
     jobs = [
         Job(
             f"{tests.setup}\n{program(problem.question, completion, tests.name)}",
@@ -246,7 +247,7 @@ def _verdicts(question: str, tests: UnitTests, values: Sequence[Any]) -> Verdict
 
 
 def _tolerance(test: UnitTest, wanted: Any) -> float:
-    """Return how far a value may be from `wanted`; an integer too large for a float has no relative share."""
+    """Return how far a value may be from `wanted`. Too large an integer for a float has no relative share."""
     try:
         return max(test.absolute, test.relative * abs(float(wanted)) if test.relative else 0.0)
     except (TypeError, ValueError, OverflowError):

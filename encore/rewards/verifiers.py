@@ -1,4 +1,4 @@
-"""Verifiers say whether an answer is right: a world's, or the one that a data set's `verifier` names."""
+"""Verifiers, which say whether an answer is right. A world has its own; a data set names one (`verifier`)."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,7 +19,7 @@ Verifier = Callable[[Problem, str], bool]
 
 
 def of_task(task: Task) -> Verifier:
-    """Return the verifier of a task: its world's or its data set's, math if the data set names none."""
+    """Return the verifier of a task: the world's, or the one that the data set names (default: math)."""
     world = task.make_world()
     return world.verify if world else verifier(task.verifies)
 
@@ -28,8 +28,8 @@ def verifier(name: str) -> Callable[[Problem, str], bool]:
     """Return the verifier of a data set by the name in its task, as encore/recipe/task.py lists them.
 
     A user's own verifier is called with a question, its answer and a completion. Its errors are raised as
-    own_code.Failed, with the completion: a training ends by it, and an evaluation counts the answer as wrong
-    and says so.
+    own_code.Failed, with the completion. Such an error ends a training; an evaluation counts the answer as
+    wrong and reports the error.
     """
     if own_code.is_own(name):
         return _own_verifier(name)
@@ -58,7 +58,7 @@ def countdown(problem: Problem, completion: str) -> bool:
 
 
 def math_verifier(equal: Comparer | None = None) -> Callable[[Problem, str], bool]:
-    """Return a verifier that says whether `math_verdict` of a problem and a completion is `right`."""
+    """Return a verifier that says whether the `math_verdict` of a completion is `right`."""
     compare = equal or Comparer()
 
     def verify(problem: Problem, completion: str) -> bool:
@@ -68,10 +68,11 @@ def math_verifier(equal: Comparer | None = None) -> Callable[[Problem, str], boo
 
 
 def math_verdict(compare: Comparer, problem: Problem, completion: str) -> Verdict:
-    r"""Return the verdict on the completion's final answer. Bounded in CPU time, never raises.
+    r"""Return the verdict on the completion's final answer. Its CPU time is bounded; it never raises.
 
     In a reference solution the answer is its last `\boxed{…}`, or the text after its last `####`. An
-    expression copied from the question is not an answer, unless it is the data set's to the letter.
+    expression copied from the question is not an answer, unless the data set's answer is exactly this
+    expression.
     """
     pair = _answers(problem, completion)
     return pair if isinstance(pair, str) else compare.verdict(*pair)
@@ -81,13 +82,13 @@ def math_verdicts(
     compare: Comparer, problems: Sequence[Problem], completions: Sequence[str]
 ) -> list[Verdict]:
     """Return the `math_verdict` of a rollout's completions, (completions,), within one budget of CPU time."""
-    pairs = [_answers(*both) for both in zip(problems, completions, strict=True)]
+    pairs = [_answers(*texts) for texts in zip(problems, completions, strict=True)]
     judged = iter(compare.verdicts([pair for pair in pairs if not isinstance(pair, str)]))
     return [pair if isinstance(pair, str) else next(judged) for pair in pairs]
 
 
 def _answers(problem: Problem, completion: str) -> tuple[str, str] | Verdict:
-    """Return the data set's answer and the completion's; or the verdict, if they need not be compared."""
+    """Return the data set's answer and the completion's answer, or the verdict if no comparison is needed."""
     claimed, gold = final_answer(completion), reference(problem.answer)
     if claimed is None:
         return "unreadable"

@@ -8,15 +8,16 @@ from typing import Any
 
 Row = tuple[int, str, float]  # step, metric, value
 
-FIFTH = 0.2  # share of the steps over which `first_fifth` and `last_fifth/` average
-NOT_MEASURED = {"step", "epoch", "total_flos", "num_input_tokens_seen"}  # bookkeeping of the trainer
+FIFTH = 0.2  # the first and the last share of the steps over which `first_fifth` and `last_fifth/` average
+# entries of a log that are the trainer's bookkeeping
+NOT_MEASURED = {"step", "epoch", "total_flos", "num_input_tokens_seen"}
 RATIOS = ("ratio/deviation", "ratio/token_std", "ratio/sequence_std", "clip_fraction")
 LEAST_CLIPPED = 1e-6  # smallest clip fraction of which the logarithm is taken
 TIMED = {"step_time", "tokens_per_s"}
 
 
 def rows(history: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Return a row for each step and metric, without the summary that a trainer logs after its last step."""
+    """Return a row for each step and metric, without the summary after a trainer's last step."""
     return [
         (int(entry["step"]), name, float(value))
         for entry in history
@@ -32,7 +33,7 @@ def deterministic(curve: Iterable[Row]) -> list[Row]:
 
 
 def timing(curve: Iterable[Row]) -> list[Row]:
-    """Return `step_time` in seconds, and `tokens_per_s` between one logged step and the next."""
+    """Return the rows `step_time`, in seconds, and `tokens_per_s` from each logged step to the next."""
     timed: list[Row] = []
     counted: dict[int, float] = {}
     seconds: dict[int, float] = {}
@@ -52,12 +53,12 @@ def timing(curve: Iterable[Row]) -> list[Row]:
 
 
 def text(curve: Iterable[Row]) -> str:
-    """Return CSV with the columns step, metric, value; floats as Python prints them, so no digit is lost."""
+    """Return CSV with the columns step, metric, value; floats have all digits, as Python prints them."""
     return "step,metric,value\n" + lines(curve)
 
 
 def lines(curve: Iterable[Row]) -> str:
-    """Return the rows of `text`, without its heading."""
+    """Return the rows of `text` without the heading."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows((step, name, repr(value)) for step, name, value in curve)
     return out.getvalue()
@@ -67,7 +68,7 @@ def scalars(curve: list[Row]) -> dict[str, float]:
     """Return the scalars of a curve.
 
     They are `last/<metric>`, the last value; `last_fifth/<metric>`, the mean over the last fifth of the
-    steps; and `ratios`.
+    steps; and the scalars of `ratios`.
     """
     if not curve:
         return {}
@@ -94,13 +95,13 @@ def ratios(values: Mapping[str, list[float]]) -> dict[str, float]:
 
 
 def first_fifth(curve: list[Row], metric: str) -> float | None:
-    """Return the mean of `metric` over the first fifth of the steps; None if it was not logged there."""
+    """Return the mean of `metric` over the first fifth of the steps; None if it was not logged then."""
     until = FIFTH * max((step for step, _, _ in curve), default=0)
     values = [value for step, name, value in curve if name == metric and step <= until]
     return sum(values) / len(values) if values else None
 
 
 def first_fifths(curve: list[Row], metrics: Iterable[str]) -> dict[str, float]:
-    """Return `first_fifth/<metric>` of each of `metrics` that was logged there."""
+    """Return `first_fifth/<metric>` of each of `metrics` that was logged in the first fifth of the steps."""
     means = {f"first_fifth/{name}": first_fifth(curve, name) for name in metrics}
     return {name: value for name, value in means.items() if value is not None}

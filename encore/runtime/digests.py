@@ -1,9 +1,9 @@
 """SHA-256 digests of files, and the two notes that a job leaves beside its result: the list and the record.
 
-The list has the digests of the result's files, as `sha256sum -c` reads them in their folder: `metrics.sha256`
-of a stage, `<checkpoint>.sha256` of an evaluation, `table.sha256` of an analysis, `report.sha256` of a page.
-Logs are left out. The record, `metrics.lineage` and so on, says what the result was made from. It is written
-after the list, so if there is a record the list is complete.
+The list has the digests of the result's files, in the form that `sha256sum -c` reads: `metrics.sha256` of a
+stage, `<checkpoint>.sha256` of an evaluation, `table.sha256` of an analysis, `report.sha256` of a page. Logs
+are left out. The record, `metrics.lineage` and so on, says what the result was made from. It is written after
+the list, so if there is a record the list is complete.
 
 This file imports the standard library alone: the last command of a job runs it without any package.
 """
@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-WHOLE = ("metrics.json", "table.csv")  # results that stand for all files of their folder
+WHOLE = ("metrics.json", "table.csv")  # results that vouch for all files of their folder
 NOT_LISTED = (".log", ".lineage", ".sha256", ".stale", ".aside")
 LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
@@ -35,7 +35,7 @@ def record(result: str | Path) -> Path:
 
 
 def files_of(result: Path) -> list[Path]:
-    """Return the files for which a result stands, without hidden files and files that were moved aside."""
+    """Return the files that belong to a result, without hidden files and files that were moved aside."""
     folder = result.parent
     whole = result.name in WHOLE and folder.name != "evals"
     paths = folder.rglob("*") if whole else folder.glob(f"{result.stem}.*")
@@ -72,7 +72,7 @@ def listed(result: Path) -> dict[Path, str] | None:
 
 
 def text_of(names: Iterable[tuple[str, str]]) -> str:
-    """Return the text of a list that has these pairs (digest, name)."""
+    """Return the text of a list made of these pairs (digest, name)."""
     return "".join(f"{digest}  {name}\n" for digest, name in names)
 
 

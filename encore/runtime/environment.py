@@ -17,7 +17,7 @@ TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, in mal
 
 
 def quiet_environment(names_hub: bool) -> None:
-    """Turn telemetry off, and the network too unless the job names something of the Hub.
+    """Turn telemetry off, and also the network unless the job names something of the Hub.
 
     Call it before importing torch and the Hugging Face libraries, which read these variables once.
     """
@@ -26,10 +26,10 @@ def quiet_environment(names_hub: bool) -> None:
     os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # Threads that wait sleep instead of spinning: on a busy machine two spinning threads are ten times slower
-    # than one thread.
+    # Waiting threads sleep instead of spinning: on a busy machine two spinning threads are ten times slower
+    # than one.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it would warn wherever it is installed
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # bitsandbytes warns wherever it is installed
     if not names_hub:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -42,18 +42,18 @@ def names_hub(config: Any) -> bool:
 
 
 def stop_in_one_line(say: Callable[[str], None], saved: Callable[[], str]) -> None:
-    """Have Ctrl-C or SIGTERM end the process at once with a line, not with a traceback of some import.
+    """Make Ctrl-C or SIGTERM end the process at once with one line, not with a traceback of some import.
 
     `saved` returns a phrase about what is kept. Nothing is lost by the sudden end: files are written
-    completely or not at all, and the kernel drops the locks. The exit status is 130 or 143, as of a shell. If
-    several processes train, SIGTERM ends a process silently: the sender, which acts because another process
-    failed, reports that one.
+    completely or not at all, and the kernel drops the locks. The exit status is 130 or 143, as a shell would
+    return. If several processes train, SIGTERM ends a process silently: its sender acts because another
+    process failed, and reports that failure.
     """
     told_to_end = (signal.SIGINT,) if gpus.spread() else (signal.SIGINT, signal.SIGTERM)
 
     def stop(number: int, _: Any) -> None:
         for signal_number in told_to_end:
-            signal.signal(signal_number, signal.SIG_IGN)  # one line, however often the key is pressed
+            signal.signal(signal_number, signal.SIG_IGN)  # prints one line, however often the key is pressed
         line = f"stopped; {saved()}"
         say(line)
         print(line, file=sys.stderr, flush=True)
@@ -71,12 +71,12 @@ def ask_nothing() -> None:
 
 
 def few_collections() -> None:
-    """Collect garbage seldom: what imports make stays, and searching it takes a sixth of their time."""
+    """Collect garbage seldom: the objects that imports make stay, and searching them takes time."""
     gc.set_threshold(50_000, 50, 50)
 
 
 def keep_memory() -> None:
-    """Have glibc keep freed memory, up to a gigabyte, for the next tensor; elsewhere, do nothing.
+    """Make glibc keep freed memory, up to a gigabyte, for the next tensor; do nothing without glibc.
 
     By default most freed memory goes back to the kernel, which clears each page before it gives it out again:
     a tenth of the time of an evaluation. Blocks above 32 MiB, the most that glibc allows, still go back.
@@ -88,7 +88,7 @@ def keep_memory() -> None:
 
 
 def keep_imports() -> None:
-    """Exempt the objects made so far from garbage collection, including the collections as the process ends.
+    """Exempt the objects made so far from garbage collection, also from the collections at the process's end.
 
     Call it after the imports, which make hundreds of thousands of objects: each job is a second shorter.
     """

@@ -1,4 +1,4 @@
-"""Packages that not everybody has: checks that a job has the ones it asks for, before anything is loaded."""
+"""Optional packages: checks that a job has the packages it asks for, before anything is loaded."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -12,7 +12,7 @@ INSTALL_GYM = "pip install -e '.[gym]'"
 
 
 def require(package: str, lacking: str, install: str, key: str = "the key") -> None:
-    """Raise UserError if a package is not installed: `lacking` begins the line, `install` would help.
+    """Raise UserError if a package is not installed: `lacking` begins the line, `install` says what helps.
 
     A folder of the package's name does not count; wandb makes one where it is used.
     """
@@ -22,7 +22,7 @@ def require(package: str, lacking: str, install: str, key: str = "the key") -> N
 
 
 def require_vllm(config: Mapping[str, Any], where: str = "") -> None:
-    """Raise UserError if `config`, of a stage or an evaluation, asks for vLLM and it is not installed.
+    """Raise UserError if the `config` of a stage or evaluation asks for vLLM, which is not installed.
 
     `where` is the text before the name of a key, such as "evals.".
     """
@@ -36,12 +36,12 @@ def require_vllm(config: Mapping[str, Any], where: str = "") -> None:
 
 
 def require_gym(task: str) -> None:
-    """Raise UserError if a task belongs to reasoning-gym, by its name, and the library is not installed."""
+    """Raise UserError if a task belongs to the library reasoning-gym, which is not installed."""
     require("reasoning_gym", f"task.reasoning_gym: {task}, but reasoning-gym", INSTALL_GYM, "the task")
 
 
 def require_bitsandbytes(config: Mapping[str, Any]) -> None:
-    """Raise UserError if a stage's `lora` asks for weights of 4 bits, which no installed package can pack."""
+    """Raise UserError if a stage's `lora` needs weights of 4 bits, but no package can pack them."""
     kind = config.get("lora", {}).get("quantized")
     if kind:
         require("bitsandbytes", f"lora.quantized: {kind}, but bitsandbytes", INSTALL_QLORA)

@@ -1,4 +1,4 @@
-"""Files written completely or not at all; a full disk is one line, whatever error the library raises."""
+"""Files that are written completely or not at all; a full disk is reported in one line."""
 
 import errno
 import json
@@ -45,9 +45,9 @@ def saving(what: str, folder: Path, then: str = "") -> Iterator[None]:
 
 
 def write(path: Path, text: str) -> None:
-    """Write `text` to `path` so that a reader sees the old file or the whole new one, never a part.
+    """Write `text` to `path`, so that a reader sees either the old file or the whole new one.
 
-    Of several processes of a stage only the first one writes.
+    If a stage has several processes, only the first one writes.
     """
     if not gpus.first():
         return

@@ -1,4 +1,4 @@
-"""The GPUs that a job asks for: none, one, or several by torchrun, which starts a process for each.
+"""The GPUs that a job asks for: none, one, or several, for each of which torchrun starts a process.
 
 All of these processes train; only the first one writes results.
 """
@@ -18,16 +18,16 @@ from encore.errors import UserError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 SERVING = "ENCORE_VLLM_GPUS"  # names of the GPUs reserved for a vLLM server, as in VISIBLE
-WAIT = 10.0  # seconds between two looks for a free GPU
+WAIT = 10.0  # seconds between two searches for a free GPU
 LOCKS = Path(tempfile.gettempdir()) / f"encore-gpus-{os.getuid()}"
-# stages whose trainer spreads a batch over processes; the others use one GPU, or the engine uses several
+# stages whose trainer spreads a batch over processes; other stages use one GPU, or several by their engine
 SPREAD = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo")
 
 # CUDA's major version -> the oldest branch of the NVIDIA driver that runs it (CUDA Toolkit Release Notes,
 # "CUDA Toolkit and Corresponding Driver Versions")
 DRIVERS = {"12": 525, "13": 580}
 
-# the variables by which `accelerate launch` has its processes shard by FSDP2, a layer at a time
+# the variables by which `accelerate launch` makes its processes shard by FSDP2, layer by layer
 FSDP = {
     "ACCELERATE_USE_FSDP": "true",
     "FSDP_VERSION": "2",
@@ -64,7 +64,7 @@ def nodes() -> int:
 
 
 def shard(how: str) -> None:
-    """Tell the trainers of this process to spread their weights by FSDP2, or with `how` "none" not to.
+    """Tell the trainers of this process to spread their weights by FSDP2; not if `how` is "none".
 
     Call it before the trainers are imported.
     """
@@ -83,11 +83,11 @@ def sharded() -> bool:
 def reserved(asked: int | None, say: Callable[[str], None], serving: int = 0) -> Iterator[list[IO]]:
     """Wait for `asked` GPUs that no other job of this machine uses, make them visible, and hold their locks.
 
-    With 0, no GPU is visible: what a recipe does on the CPU is the same everywhere, to the bit. With None, or
-    if a scheduler has set CUDA_VISIBLE_DEVICES to exactly as many, the visible GPUs stay the same, without
-    locks. The last `serving` GPUs are named in `SERVING`, for a vLLM server, and not visible. Enter this
-    before CUDA starts. Raises UserError if the machine has fewer GPUs, if none is left to train, or if CUDA
-    cannot use them.
+    If `asked` is 0, no GPU is visible, because recipes for the CPU give the same bits everywhere. If it is
+    None, or if a scheduler has set CUDA_VISIBLE_DEVICES to exactly as many GPUs, the visible GPUs stay the
+    same, without locks. The last `serving` GPUs are named in `SERVING`, for a vLLM server, and not visible.
+    Enter this before CUDA starts. Raises UserError if the machine has fewer GPUs, if no GPU is left to train,
+    or if CUDA cannot use them.
     """
     held: dict[str, IO] = {}
     if asked is not None:
@@ -124,12 +124,12 @@ def _awaited(names: Sequence[str], asked: int, say: Callable[[str], None]) -> di
 def unusable(count: int) -> str | None:
     """Return why CUDA cannot use `count` of the visible GPUs; None if it can.
 
-    The number of visible GPUs does not tell: it comes from the driver's NVML, which also counts GPUs that the
-    driver is too old to use. Torch would then silently train on the CPU.
+    The number of visible GPUs does not show it: it comes from the driver's NVML, which also counts GPUs that
+    the driver is too old to use. Torch would then silently train on the CPU.
     """
-    import torch  # only here: runtime is also imported by code that must not load torch
+    import torch  # imported here, because runtime is also imported by code that must not load torch
 
-    child = os.fork()  # a process that has asked CUDA cannot fork others that use it, as vLLM does
+    child = os.fork()  # a process that has asked CUDA cannot fork processes that use it, as vLLM does
     if not child:
         usable = False
         with contextlib.suppress(Exception):
@@ -171,7 +171,7 @@ def _free(names: Sequence[str], most: int) -> dict[str, IO]:
 
 def _visible() -> list[str]:
     """Return the names of the GPUs that CUDA would see."""
-    import torch  # only here: runtime is also imported by code that must not load torch
+    import torch  # imported here, because runtime is also imported by code that must not load torch
 
     visible = os.environ.get(VISIBLE)
     count = torch.cuda.device_count()
@@ -179,7 +179,7 @@ def _visible() -> list[str]:
 
 
 def _set_apart(count: int) -> None:
-    """Take the last `count` visible GPUs from this process and those it starts, and name them in `SERVING`.
+    """Take the last `count` visible GPUs from this process and its children, and name them in `SERVING`.
 
     Raises UserError if no GPU is left.
     """
@@ -192,7 +192,9 @@ def _set_apart(count: int) -> None:
 
 
 def launch(processes: int, arguments: Sequence[str], held: Sequence[IO]) -> None:
-    """Become torchrun, which starts a stage in `processes` processes and keeps the locks `held`.
+    """Replace this process by torchrun, which starts a stage in `processes` processes.
+
+    It keeps the locks `held`. `arguments` are the command line of encore.stages.
 
     `arguments` are the command line of encore.stages.
     """

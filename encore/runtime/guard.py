@@ -1,4 +1,4 @@
-"""Run a command that must not outlive the process that asked for it: `python -m encore.runtime.guard PID …`.
+"""The command `python -m encore.runtime.guard PID …`: it runs a command that must not outlive its parent.
 
 PID is the process that starts this one. When it is gone, even by `kill -9`, or when this process is asked to
 end, the command and all that it has started in its process group are ended too: asked first, then killed. The
@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-LOOK = 0.2  # seconds between two looks at both processes
+LOOK = 0.2  # seconds between two checks of both processes
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE = 10.0  # seconds that the command has to end by itself
 
@@ -41,11 +41,11 @@ def end_with(parent: int) -> None:
 
 
 def _end(command: subprocess.Popen[bytes]) -> None:
-    """End the process group of `command`, even if the command itself has ended and left others behind."""
+    """End the process group of `command`, even if the command has ended and left other processes behind."""
     _signal(command, signal.SIGTERM)
     deadline = time.monotonic() + GRACE
     while _signal(command, 0) and time.monotonic() < deadline:
-        command.poll()  # a process that nobody has waited for still counts as one of its group
+        command.poll()  # a process that nobody has waited for still counts as a member of its group
         time.sleep(LOOK / 4)
     _signal(command, signal.SIGKILL)
     command.wait()

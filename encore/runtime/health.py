@@ -1,6 +1,6 @@
-"""Checks before, during and after a stage's work. An error stops the stage; a warning goes into metrics.json.
+"""Checks before, during and after a stage's work. An error stops the stage; warnings go into metrics.json.
 
-What was not measured is not checked.
+A quantity that was not measured is not checked.
 """
 
 import re
@@ -13,9 +13,9 @@ from encore.errors import UserError
 from encore.runtime import curves, sentinel
 
 Severity = Literal["error", "warning"]
-Precision = Literal["full", "half"]  # half: bfloat16 or float16, as the weights' type or by autocast
+Precision = Literal["full", "half"]  # half: bfloat16 or float16, by the weights' type or by autocast
 
-FORMS = ("template", "chat")  # the keys by which a recipe says how questions are put
+FORMS = ("template", "chat")  # the keys by which a recipe sets the form of questions
 
 # Above a tenth, the cap and not the policy decides how long a completion is.
 TRUNCATION = 0.10
@@ -25,34 +25,36 @@ ZERO_VARIANCE = 0.50
 UNDERFULL = 0.0
 # Below a tenth of its first value, sampling is all but greedy and the policy finds nothing new.
 ENTROPY_LEFT = 0.10
-# before its first update the policy is the one that sampled the rollout. A ratio further from 1 than rounding
-# explains means that training computes other log-probabilities than sampling did.
+# Before its first update the policy is the one that sampled the rollout. If a ratio is further from 1 than
+# rounding explains, training computes other log-probabilities than sampling did.
 RATIO_AT_START = 1e-4
 
 
 class GapLimits(NamedTuple):
-    """Limits of the mean difference between a sampler's log-probabilities and the trainer's, nats a token."""
+    """The limits of the mean difference between sampler's and trainer's log-probabilities, nats a token."""
 
     warns: float
-    stops: float  # above this the sampler is no longer the policy that learns
-    growth: float | None  # a gap above `warns` also stops at this multiple of the run's first gaps
-    rows: int  # the judged gap is the median of this number of log rows, each of one rollout or more
+    stops: float  # above this gap the sampler is no longer the policy that learns
+    # a gap above `warns` also stops the stage if it is this multiple of the run's first gaps
+    growth: float | None
+    rows: int  # number of log rows, each of one rollout or more, whose median is judged
 
 
-# Float32 gives a millionth, so any row that is further away has a cause. In bf16 a sound run has a gap:
+# In float32 a gap is a millionth, so any larger gap has a cause. In bf16 a correct run has a gap:
 # Qwen2.5-0.5B between vLLM and a trainer has a root mean square of 0.031 to 0.041 nats a token
 # (ServiceNow/Fast-LLM#525) or a standard deviation of 0.050 with a tail (95th percentile 0.113,
-# huggingface/trl#6789), which is a mean of 0.02 to 0.04. Single rollouts lie higher, hence the median.
+# huggingface/trl#6789), which is a mean of 0.02 to 0.04. Single rollouts have larger gaps; therefore the
+# median is judged.
 SAMPLER_GAP: dict[Precision, GapLimits] = {
     "full": GapLimits(warns=0.005, stops=0.05, growth=None, rows=1),
     "half": GapLimits(warns=0.06, stops=0.3, growth=5.0, rows=5),
 }
 
-FLAT = "last_fifth/frac_reward_zero_std/"  # + a domain, for stages with several domains
+FLAT = "last_fifth/frac_reward_zero_std/"  # metric of a domain, whose name follows
 
 
 class Check(TypedDict):
-    """A check, as metrics.json has it."""
+    """A check, in the form of metrics.json."""
 
     check: str  # name of the check
     ok: bool
@@ -62,7 +64,7 @@ class Check(TypedDict):
     severity: Severity
 
 
-def check(
+def make_check(
     name: str, ok: bool, value: float, limit: float, message: str, severity: Severity = "warning"
 ) -> Check:
     return {
@@ -87,31 +89,31 @@ def stop_at_errors(checks: Sequence[Check]) -> list[Check]:
 
 
 def unjudged(task: str, failures: Sequence[str], completions: int) -> Check:
-    """Return the check that a user's verifier failed over none of `completions`: failures count as wrong."""
+    """Return a check of how many of `completions` a user's verifier could not judge; they count as wrong."""
     message = f"{task}: {len(failures)} of {completions} completions count as wrong: {failures[0]}"
     severity: Severity = "error" if len(failures) == completions else "warning"
-    return check("verifier_fails", False, len(failures) / completions, 0.0, message, severity)
+    return make_check("verifier_fails", False, len(failures) / completions, 0.0, message, severity)
 
 
 # -- the data ------------------------------------------------------------------------------------------------
 
 
 def enough(available: int, needed: int, what: str) -> Check:
-    """Check that there is data for one batch: training leaves out an incomplete last batch of an epoch."""
+    """Check that there is data for one batch. Training leaves out an incomplete last batch of an epoch."""
     message = f"one step takes {needed} {what}, there are {available}"
-    return check("enough_data", available >= needed, available, needed, message, "error")
+    return make_check("enough_data", available >= needed, available, needed, message, "error")
 
 
 def enough_prompts(available: int, needed: int) -> Check:
     """Check that there are prompts for one rollout; with fewer, TRL silently makes no step."""
     message = f"one rollout takes {needed} prompts, there are {available}"
-    return check("enough_prompts", available >= needed, available, needed, message, "error")
+    return make_check("enough_prompts", available >= needed, available, needed, message, "error")
 
 
 def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
     """Check that the tokenizer knows every token of `texts`.
 
-    A policy may itself have written the unknown token.
+    An unknown token may have been written by a policy.
     """
     unknown, written = tokenizer.unk_token_id, tokenizer.unk_token
     bad = []
@@ -123,44 +125,44 @@ def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
         message = (
             f"the tokenizer does not know a part of the {what} {bad[0]!r}; does the template fit the model?"
         )
-    return check("known_tokens", not bad, len(bad), 0, message, "error")
+    return make_check("known_tokens", not bad, len(bad), 0, message, "error")
 
 
 def context(longest: int, cap: int, limit: int | None) -> Check:
-    """Check that prompt and completion, or a document (`cap` 0), fit into the model's context."""
+    """Check that prompt and completion fit into the model's context; a document has `cap` 0."""
     what = "the longest document needs"
     if cap:
         what = f"the longest prompt ({longest} tokens) and a completion of {cap} need"
     message = f"{what} {longest + cap} positions, the model has {limit}"
-    return check(
+    return make_check(
         "context", limit is None or longest + cap <= limit, longest + cap, limit or 0, message, "error"
     )
 
 
 def left_out(long: int, prompts: int, max_length: int | None) -> Check:
-    """Check that no prompt was left out because it and a response have more than `max_length` tokens."""
+    """Check that no prompt was left out because it has more than `max_length` tokens with a response."""
     message = f"{long} of {prompts} prompts have a response longer than max_length {max_length}"
-    return check("long", long == 0, long, 0, f"{message}: they are skipped")
+    return make_check("long", long == 0, long, 0, f"{message}: they are skipped")
 
 
 def template_of(policy: Path | None, stage_form: Any) -> Any:
     """Return the template, or `chat`, that a policy was trained with.
 
-    If it was trained with several, it is `stage_form` if that is one of them, else the first. `policy` is the
-    metrics.json of the policy's stage.
+    If it was trained with several forms, the result is `stage_form` if it is one of them, otherwise the
+    first. `policy` is the metrics.json of the policy's stage.
     """
-    config = sentinel.read(policy)["config"] if policy else {}
+    config = sentinel.read_sentinel(policy)["config"] if policy else {}
     parts = [config, *config.get("corpus", {}).get("also", []), *config.get("domains", {}).values()]
     templates = [part[key] for part in parts for key in FORMS if key in part]
     return stage_form if stage_form in templates else next(iter(templates), None)
 
 
 def same_template(stage_form: Any, policy: Path | None) -> Check:
-    """Check that the policy was trained with the form of a stage, its template or `chat`, as far as known."""
+    """Check that the policy was trained with the stage's form, a template or `chat`, if the form is known."""
     base = template_of(policy, stage_form)
     ok = base is None or base == stage_form
     message = "the policy was trained with this template" if ok else f"the policy was trained with {base!r}"
-    return check("same_template", ok, 0 if ok else 1, 0, message)
+    return make_check("same_template", ok, 0 if ok else 1, 0, message)
 
 
 # -- the results ---------------------------------------------------------------------------------------------
@@ -169,7 +171,7 @@ def same_template(stage_form: Any, policy: Path | None) -> Check:
 def truncated(rate: float) -> Check:
     """Warn if many sampled completions were cut before their end."""
     message = f"{rate:.1%} of completions are cut at the cap"
-    return check("truncation", rate <= TRUNCATION, rate, TRUNCATION, message)
+    return make_check("truncation", rate <= TRUNCATION, rate, TRUNCATION, message)
 
 
 def falling_loss(curve: list[curves.Row], scalars: Mapping[str, float]) -> list[Check]:
@@ -178,7 +180,7 @@ def falling_loss(curve: list[curves.Row], scalars: Mapping[str, float]) -> list[
     if first is None or last is None:
         return []
     message = f"loss went from {first:.3f} in the first fifth of the steps to {last:.3f} in the last"
-    return [check("loss", last <= first, last, first, message)]
+    return [make_check("loss", last <= first, last, first, message)]
 
 
 def training(
@@ -196,7 +198,7 @@ def training(
     checks = []
 
     def warn(name: str, ok: bool, value: float, limit: float, text: str) -> None:
-        checks.append(check(name, ok, value, limit, f"{text} {when}"))
+        checks.append(make_check(name, ok, value, limit, f"{text} {when}"))
 
     for name, key, limit, text in (
         ("truncation", "completions/clipped_ratio", TRUNCATION, "of completions are cut at the cap"),
@@ -204,7 +206,7 @@ def training(
         ("underfull", "dynamic/underfull", UNDERFULL, "of rollouts lack groups of mixed outcome"),
     ):
         if name == "zero_variance" and "last_fifth/dynamic/underfull" in scalars:
-            continue  # dynamic sampling samples such groups, and leaves them out of the rollout
+            continue  # dynamic sampling draws such groups, but leaves them out of the rollout
         if (value := scalars.get(f"last_fifth/{key}")) is not None:
             warn(name, value <= limit, value, limit, f"{value:.1%} {text} (limit {limit:.0%})")
     entropy = next((value for _, name, value in curve if name == "entropy"), 0.0)
@@ -223,7 +225,7 @@ def training(
 
 
 def sampled_as_trained(curve: list[curves.Row], precision: Precision) -> list[Check]:
-    """Check that sampling and training compute the same log-probabilities, at the worst step of `curve`."""
+    """Check that sampling and training computed the same log-probabilities, at the worst step of `curve`."""
     gaps = [value for _, name, value in curve if name == "sampler_gap"]
     rows = SAMPLER_GAP[precision].rows
     windows = [gaps[start : start + rows] for start in range(max(len(gaps) - rows, 0) + 1)]
@@ -238,11 +240,11 @@ def ratio_at_start(curve: list[curves.Row]) -> list[Check]:
         return []
     away = max(starts)
     text = f"importance ratios differ from 1 by up to {away:.1g} before the first update with a rollout"
-    return [check("ratio_at_start", away <= RATIO_AT_START, away, RATIO_AT_START, text)]
+    return [make_check("ratio_at_start", away <= RATIO_AT_START, away, RATIO_AT_START, text)]
 
 
 def sampler_gap_now(gaps: Sequence[float], precision: Precision) -> list[Check]:
-    """Check the newest of a run's `gaps`, which has one for each log row in order; [] without gaps."""
+    """Check the newest of a run's `gaps`, a list with one gap for each log row; [] without gaps."""
     rows = SAMPLER_GAP[precision].rows
     return [_gap(gaps[:rows], gaps[-rows:], precision)] if gaps else []
 
@@ -265,11 +267,11 @@ def _gap(first: Sequence[float], window: Sequence[float], precision: Precision) 
         f"({limited}): does it have the policy's weights, dtype and temperature, no top_p or top_k, "
         "and as a vLLM server --logprobs-mode processed_logprobs?"
     )
-    return check("sampler_gap", gap <= limits.warns, gap, limit, text, "error" if stops else "warning")
+    return make_check("sampler_gap", gap <= limits.warns, gap, limit, text, "error" if stops else "warning")
 
 
 def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float], when: str) -> list[Check]:
-    """Return warnings about one of several domains: its limits, whether it learns, each of its rewards."""
+    """Return warnings about a domain: its limits, whether it learns, and each of its rewards."""
     checks = []
     for name, key, limit, text in (
         ("truncation", "completions/clipped_ratio", TRUNCATION, "completions are cut at the cap"),
@@ -277,7 +279,7 @@ def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float
     ):
         share = scalars[f"last_fifth/{key}/{domain}"]
         text = f"{share:.1%} of domain {domain}'s {text} (limit {limit:.0%}) {when}"
-        checks.append(check(f"{name}/{domain}", share <= limit, share, limit, text))
+        checks.append(make_check(f"{name}/{domain}", share <= limit, share, limit, text))
     means = re.compile(rf"last_fifth/(rewards/([\w.:]+)/{domain})/mean")
     metrics = [match for match in map(means.fullmatch, sorted(scalars)) if match]
     for label, key in (("reward", f"reward/{domain}"), *((m[2], f"{m[1]}/mean") for m in metrics)):
@@ -285,7 +287,7 @@ def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float
         if first is None:
             continue
         text = f"{label} of domain {domain} went from {first:.3f} in the first fifth of the steps"
-        # a domain learns if its whole reward rises; one of several rewards may be at its top
+        # a domain learns if its whole reward rises; one of several rewards may be at its maximum already
         ok = last > first if label == "reward" else last >= first
-        checks.append(check(key.removesuffix("/mean"), ok, last, first, f"{text} to {last:.3f} {when}"))
+        checks.append(make_check(key.removesuffix("/mean"), ok, last, first, f"{text} to {last:.3f} {when}"))
     return checks

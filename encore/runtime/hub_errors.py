@@ -1,4 +1,4 @@
-"""Errors of the Hub's clients in words for a user: one line, which says what to do.
+"""The errors of the Hub's clients, in one line for a user that also says what to do.
 
 huggingface_hub, `datasets` and transformers raise errors of several libraries, and hide the error that says
 what happened behind others.
@@ -19,7 +19,7 @@ from huggingface_hub.errors import (
 
 from encore.errors import first_line
 
-ERRORS = (OSError, ValueError, httpx.HTTPError)  # what the clients raise
+ERRORS = (OSError, ValueError, httpx.HTTPError)  # errors that the clients raise
 OF_HUB = (HfHubHTTPError, OfflineModeIsEnabled, httpx.HTTPError)
 UNREACHED = (httpx.ConnectError, httpx.TimeoutException, httpx.ProxyError)
 AGAIN = "run the same command again; files that came whole are kept"
@@ -27,7 +27,7 @@ AGAIN = "run the same command again; files that came whole are kept"
 
 @dataclass(frozen=True)
 class Wanted:
-    """A model or data set of the Hub. `fetch`: the shell command that puts it into the cache."""
+    """A model or data set of the Hub. `fetch` is the shell command that puts it into the cache."""
 
     kind: str  # "model" or "data set"
     name: str
@@ -44,7 +44,7 @@ def is_of_hub(error: BaseException) -> bool:
 
 
 def explain(error: BaseException, wanted: Wanted) -> str:
-    """Return what went wrong and what to do, in one line; its first line if the Hub is not to blame."""
+    """Return what went wrong and what to do, in one line; the error's first line if it is not of the Hub."""
     cause = next((cause for cause in _causes(error) if isinstance(cause, OF_HUB)), error)
     if isinstance(cause, OfflineModeIsEnabled):
         return f"{wanted} is not in the cache and HF_HUB_OFFLINE is set{_fetching(wanted)}"
@@ -59,7 +59,7 @@ def explain(error: BaseException, wanted: Wanted) -> str:
 
 
 def _refused(error: HfHubHTTPError, wanted: Wanted) -> str:
-    """Return what an answer of the Hub with an error's status means."""
+    """Return the meaning of an error status with which the Hub has answered."""
     status = error.response.status_code
     if isinstance(error, GatedRepoError):
         return f"{wanted} is gated: ask for access on its page of the Hub, then `hf auth login`"

@@ -18,7 +18,7 @@ def path(folder: Path) -> Path:
 
 
 def begin(folder: Path, history: Iterable[Mapping[str, Any]]) -> None:
-    """Write the rows of `history`, the log up to the step from which training goes on."""
+    """Write the rows of `history`, the log up to the step from which training continues."""
     files.write(path(folder), curves.text(curves.deterministic(curves.rows(history))))
 
 

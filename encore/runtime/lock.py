@@ -1,6 +1,6 @@
-"""One process at a time in a checkpoint folder, or in the folder of the workflow.
+"""One process at a time in a checkpoint folder, or in the workflow's folder.
 
-Not filelock, though it would lock as well: it does not say which process holds the lock.
+The library filelock would lock as well, but it does not say which process holds the lock.
 """
 
 import fcntl
@@ -15,7 +15,7 @@ from encore.errors import UserError
 def only_one(path: Path, busy: Callable[[str], None]) -> TextIO:
     """Take the lock of file `path`, and hold it for as long as the returned file is open.
 
-    If another process holds it, call `busy` with the process's number and, unless that raises, wait. The
+    If another process holds it, call `busy` with the process's number and, unless that call raises, wait. The
     kernel drops the lock of a process that ends, so a killed process leaves nothing to clean up. Raises
     UserError if there can be no such file, for example because a folder has its name.
     """

@@ -23,15 +23,16 @@ from typing import Any
 from encore.errors import UserError, first_line
 from encore.runtime import gpus, nodes
 
-NAME = "SLURMD_NODENAME"  # this machine's name, as Slurm has it
+NAME = "SLURMD_NODENAME"  # variable in which Slurm gives this machine's name
 ARRIVAL = 300  # seconds that a machine waits for the others
-LAST_WORDS = 2.0  # seconds after a failure until the others are ended: one of them may know the cause
+# seconds from a failure until the other processes are ended, because one of them may know the cause
+LAST_WORDS = 2.0
 
 
 def main(arguments: list[str]) -> int:
     """Start this machine's processes and wait for them.
 
-    Exit status: 0 done, 1 reported by a line of FAILED.
+    The exit status is 0 if they are done, and 1 if a line of FAILED reports an error.
     """
     endpoint, count, log, *of_stage = arguments
     names, name = os.environ[nodes.NAMES].split(","), os.environ[NAME]
@@ -48,7 +49,7 @@ def main(arguments: list[str]) -> int:
         told = json.dumps({"node": name} | dataclasses.asdict(failure))
         sys.stdout.write(
             f"{nodes.FAILED}{told}\n"
-        )  # in one write; print would write the end of the line separately
+        )  # printed by one write; print would write the end of the line separately
         sys.stdout.flush()
         time.sleep(LAST_WORDS)
     return 1 if failure else 0
@@ -57,11 +58,12 @@ def main(arguments: list[str]) -> int:
 def _launch(
     machines: int, number: int, endpoint: str, processes: int, arguments: list[str]
 ) -> nodes.Failure | None:
-    """Return why the stage has failed on this machine; None if it is done."""
-    from torch.distributed import DistNetworkError, DistStoreError  # here: torch reads visible GPUs once
+    """Return why the stage has failed on this machine; None if the stage is done."""
+    # imported here, because torch reads the visible GPUs once
+    from torch.distributed import DistNetworkError, DistStoreError
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException  # here too
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # here too
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # as torchrun does
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # imported as in torchrun
 
     with tempfile.TemporaryDirectory(prefix="encore-node-") as folder:
         config = LaunchConfig(
@@ -82,7 +84,8 @@ def _launch(
                 (_failure(rank, error_of_rank) for rank, error_of_rank in error.failures.items()),
                 key=nodes.order,
             )
-        except SignalException as error:  # Slurm ends this machine's part: another one has failed, or the job
+        # Slurm ends this machine's part, because another machine or the job has failed
+        except SignalException as error:
             if noted := [json.loads(path.read_text()) for path in Path(folder).rglob("error.json")]:
                 first = min(noted, key=lambda error_of_rank: error_of_rank["at"])
                 return nodes.Failure(f"process {first['rank']}: {first['message']}", first["at"])
@@ -94,7 +97,7 @@ def _launch(
 
 
 def _failure(rank: int, failure: Any) -> nodes.Failure:
-    """Return the failure that a process has noted, or how it ended.
+    """Return the failure that a process has noted, or the way in which it ended.
 
     `failure` is torchrun's ProcessFailure.
     """
@@ -102,7 +105,7 @@ def _failure(rank: int, failure: Any) -> nodes.Failure:
     if "at" in noted:
         return nodes.Failure(f"process {rank}: {noted['message']}", noted["at"])
     how = failure.signal_name() if code < 0 else f"status {code}"
-    # NCCL aborts a process that waits in vain, and torchrun terminates the others after a failure
+    # NCCL aborts a process that waits in vain, and torchrun terminates the other processes after a failure
     killed = code < 0 and -code not in (signal.SIGABRT, signal.SIGTERM)
     return nodes.Failure(f"process {rank}: ended by {how}", time.time(), killed)
 

@@ -23,11 +23,11 @@ from encore.runtime.ports import free_ports
 JOB = "SLURM_JOB_ID"
 NAMES = "ENCORE_NODES"  # the machines that train, separated by commas
 SERVER = "ENCORE_VLLM_NODE"  # the machine reserved for a vLLM server
-FAILED = "encore-node-failed "  # begins the line by which a launcher reports a failure; JSON follows
+FAILED = "encore-node-failed "  # beginning of the line by which a launcher reports a failure; JSON follows
 # srun's own report of a task, such as "srun: error: n2: task 1: Killed"
 OF_TASK = re.compile(r"srun: error: (\S+): tasks? [\d,-]+: (.+)")
 OF_SRUN = re.compile(r"srun: (?:error|fatal): (.+)")
-# Slurm's variables that name the job; its others would be options of every later srun
+# Slurm's variables that name the job; its other variables would be options of every later srun
 KEPT = {JOB, "SLURM_CONF", "SLURM_CLUSTER_NAME", "SLURM_CLUSTERS"}
 
 
@@ -37,21 +37,21 @@ class Failure:
 
     what: str
     at: float
-    killed: bool = False  # whether it was killed from outside, for example for want of memory
+    killed: bool = False  # whether it was killed from outside, for example because memory was short
 
 
 def order(failure: Failure) -> tuple[bool, float]:
-    """Return a sort key by which causes come before their effects.
+    """Return a sort key that puts causes before their effects.
 
-    A process that has lost another one reports it at once; a process that is killed reports nothing, and is
-    noticed a moment later.
+    A process that has lost another one reports it at once; a process that is killed reports nothing, and its
+    end is noticed a moment later.
     """
     return not failure.killed, failure.at
 
 
 @dataclass(frozen=True)
 class Count:
-    """The machines and GPUs of a stage; the last of several machines may be reserved for a vLLM server."""
+    """The machines and GPUs of a stage; of several machines, the last may be reserved for a vLLM server."""
 
     nodes: int
     gpus: int
@@ -59,10 +59,10 @@ class Count:
 
 
 def launch(count: Count, arguments: Sequence[str], log: Path, say: Callable[[str], None]) -> None:
-    """Run a stage on the first machines of this Slurm job, with equally many GPUs on each.
+    """Run a stage on the first machines of this Slurm job, with the same number of GPUs on each.
 
     A process trains on each GPU, or on each machine if no GPU is asked for. `arguments` are the command line
-    of encore.stages. The log of the machines but the first is beside `log`, as <name>.node1.log and so on.
+    of encore.stages. The logs of all machines but the first are beside `log`, as <name>.node1.log and so on.
     Raises UserError outside of a job, in a job with fewer machines, if GPUs are spread over them unequally,
     and if a machine fails.
     """
@@ -71,10 +71,11 @@ def launch(count: Count, arguments: Sequence[str], log: Path, say: Callable[[str
     if rest or count.vllm_gpus not in (0, each):
         raise UserError(
             f"resources.nodes: {count.gpus} GPUs on {count.nodes} nodes, {count.vllm_gpus} of them for a "
-            "vLLM server; expected as many on each, and the last node whole for the server"
+            "vLLM server; expected equally many on each, and the whole last node for the server"
         )
     training = names[:-1] if count.vllm_gpus else names
-    # free here, the first machine of the job where Snakemake has submitted it; 0 would be known to it alone
+    # free on this machine, which is the first of the job if Snakemake has submitted it; port 0 would be known
+    # to this machine alone
     (port,) = free_ports(1)
     endpoint = f"{address(names[0])}:{port}"
     command = [
@@ -95,7 +96,7 @@ def step(names: Sequence[str], gpus_each: int) -> list[str]:
     """Return the prefix that runs a command once on each of these machines, and ends all if one fails.
 
     --overlap gives the step the job's memory and processors, whatever other steps have. Of the GPUs it gets
-    the number that it names; by default it would get one if the job has two.
+    the number in `gpus_each`; by default it would get one if the job has two.
     """
     number = len(names)
     return [
@@ -107,7 +108,7 @@ def step(names: Sequence[str], gpus_each: int) -> list[str]:
 
 
 def environment_of_step(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment in which `step` is run: without the variables of a step around this process."""
+    """Return the environment for `step`, without the variables of a step that this process is part of."""
     return {
         name: value
         for name, value in environment.items()
@@ -121,7 +122,7 @@ def address(name: str) -> str:
 
 
 def told_by_launcher() -> bool:
-    """Return whether `launch` has started this process, and reports in one line how it fails."""
+    """Return whether `launch` has started this process, and will report its failure in one line."""
     return NAMES in os.environ
 
 
@@ -131,12 +132,12 @@ def server() -> str | None:
 
 
 def log_of(log: Path, number: int) -> Path:
-    """Return the log of a machine, counted from 0; the output of the first goes through srun to `log`."""
+    """Return the log of a machine, counted from 0; the first machine's output goes through srun to `log`."""
     return log.with_name(f"{log.stem}.node{number}.log") if number else log
 
 
 def note(error: BaseException) -> None:
-    """Report to torchrun why this process fails, in the file and form of its own ErrorHandler."""
+    """Report to torchrun why this process fails, in the file and form of torchrun's own ErrorHandler."""
     if file := os.environ.get("TORCHELASTIC_ERROR_FILE"):
         told = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {first_line(error)}"
         now = time.time()
@@ -149,12 +150,12 @@ def _names(count: int) -> list[str]:
     job = os.environ.get(JOB)
     if not job:
         raise UserError(
-            f"resources.nodes: {count} asked, and this is no Slurm job; run snakemake with "
+            f"resources.nodes: {count} asked for, but this is no Slurm job; run snakemake with "
             f"--workflow-profile profiles/slurm, or in an allocation of your own (salloc --nodes={count})"
         )
     hosts = _scontrol("hostnames", _field(_scontrol("job", job), "NodeList")).split()
     if len(hosts) < count:
-        raise UserError(f"resources.nodes: {count} asked, and Slurm job {job} has {len(hosts)}")
+        raise UserError(f"resources.nodes: {count} asked for, but Slurm job {job} has {len(hosts)}")
     return hosts[:count]
 
 
@@ -174,12 +175,12 @@ def _field(record: str, name: str) -> str:
     """Return the value of a field such as NodeList=n[1-2] in a record of scontrol."""
     match = re.search(rf"(?:^|\s){name}=(\S+)", record)
     if not match:
-        raise UserError(f"resources.nodes: scontrol says no {name}: {record.strip()[:200]!r}")
+        raise UserError(f"resources.nodes: scontrol reports no {name}: {record.strip()[:200]!r}")
     return match[1]
 
 
 def _run(command: list[str], environment: dict[str, str]) -> tuple[int, dict[str, Failure], list[str]]:
-    """Return exit status, machine -> what its launcher reports, and srun's own lines; pass on all else.
+    """Return exit status, machine -> its launcher's report, and srun's own lines; pass on all other output.
 
     If this process is killed, the guard ends srun, and with it all that it has started.
     """
@@ -209,9 +210,9 @@ def _run(command: list[str], environment: dict[str, str]) -> tuple[int, dict[str
 
 
 def read_failures(line: str) -> tuple[dict[str, Failure], str]:
-    """Return machine -> what its launcher reports in a line, and what else the line says.
+    """Return machine -> its launcher's report in a line, and the other text of the line.
 
-    If Python does not buffer its output, a process writes a line and its end separately: then two reports, or
+    If Python does not buffer its output, a process writes a line and its end separately. Then two reports, or
     a report and other output, can be in one line.
     """
     failures, others = {}, ""
@@ -226,7 +227,7 @@ def read_failures(line: str) -> tuple[dict[str, Failure], str]:
 
 
 def _pass_on(source: Iterable[str], to: IO[str], keep: Callable[[str], None]) -> None:
-    """Write each line of `source` to the log as it comes, and keep srun's own lines."""
+    """Write each line of `source` to the log as it arrives, and keep srun's own lines."""
     for line in source:
         to.write(line)
         to.flush()
@@ -237,7 +238,7 @@ def _pass_on(source: Iterable[str], to: IO[str], keep: Callable[[str], None]) ->
 def failure_line(
     status: int, failures: Mapping[str, Failure], said: list[str], names: Sequence[str], log: Path
 ) -> str:
-    """Return a line that says which machine failed first, and why. The others have only lost it."""
+    """Return a line about the machine that failed first, and why; the other machines have only lost it."""
     of_task = next(filter(None, map(OF_TASK.search, said)), None)  # the first task that ended
     killed = of_task and not of_task[2].startswith(("Exited", "Terminated"))
     if failures and not killed:

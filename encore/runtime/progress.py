@@ -1,6 +1,6 @@
-"""The progress that a waiting person sees: a line every five seconds at most, the first one sooner.
+"""The progress that a waiting person sees: a line every five seconds at most; the first line comes sooner.
 
-All lines go to the console. Lines on the state of a job go to its log too, where `parse` reads them.
+All lines go to the console. Lines on the state of a job also go to its log, where `parse` reads them.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from typing import NamedTuple, TextIO
 
 from encore.runtime import gpus
 
-# our name -> the trainer's metric, in the order shown
+# our name -> the trainer's metric, in the order of the line
 SHOWN = {
     "loss": "loss",
     "reward": "reward",
@@ -24,8 +24,8 @@ SHOWN = {
 }
 FIRST = 1.0  # seconds until the first line
 EVERY = 5.0  # seconds between two lines
-WARNING = "warning: "  # begins a line that warns
-Report = Callable[[int, int], None]  # completions done, completions in all
+WARNING = "warning: "  # beginning of a line that warns
+Report = Callable[[int, int], None]  # takes the number of finished completions and the number of all
 LINE = re.compile(r"\[[\w./:-]{1,300} [\w:.-]{1,100}\] (?P<text>.*)")
 COUNT = re.compile(
     r"(?P<what>[\w./-]{1,100}) (?P<done>\d{1,12})/(?P<total>\d{1,12})(?P<rest>(?: .*)?)"
@@ -36,9 +36,9 @@ RATE = re.compile(r" (?P<rate>[\d.]{1,12}k?) tok/s")
 
 
 class LogLine(NamedTuple):
-    """The state of a job by a line of its log."""
+    """The state of a job, read from a line of its log."""
 
-    what: str = ""  # what is counted: "step", or the task whose completions are drawn; "" of other lines
+    what: str = ""  # the counted unit: "step", or the task whose completions are drawn; "" in other lines
     done: int = 0
     total: int = 0
     rate: str = ""  # tokens a second, as `9.1k`; "" if the line does not say
@@ -60,9 +60,9 @@ def rate_text(tokens_per_s: float) -> str:
 
 
 def parse(line: str) -> LogLine | None:
-    """Return the state of a job by a line of its log; None if another program wrote the line.
+    """Return the state of a job from a line of its log; None if another program wrote the line.
 
-    A progress bar of a library may stand before it on the same line.
+    A library's progress bar may stand before it on the same line.
     """
     ours = LINE.search(line)
     if not ours:
@@ -83,7 +83,7 @@ def parse(line: str) -> LogLine | None:
 
 
 def _log(stream: TextIO) -> TextIO | None:
-    """Return stderr if it goes to a file of its own, as the workflow has it; None if a person reads it."""
+    """Return stderr if it goes to its own file, as in the workflow; None if a person reads it."""
     with contextlib.suppress(OSError, ValueError):
         log = os.fstat(sys.stderr.fileno())
         if gpus.first() and stat.S_ISREG(log.st_mode):
@@ -113,18 +113,18 @@ class Progress:
         self.began = self.last = self.clock()
         self.first_step = 0
         self.first_tokens = 0.0
-        self.quiet = True  # whether no step line was printed yet
+        self.quiet = True  # whether no step line has been printed yet
         self.seen: dict[str, float] = {}
 
     def say(self, message: str) -> None:
-        """Print one line now, on the console alone."""
+        """Print one line now, on the console only."""
         print(f"[{self.label}] {message}", file=self.stream, flush=True)
 
     def note(self, message: str) -> None:
         """Print one line now, on the console and in the log."""
         self.say(message)
         if self.log:
-            with contextlib.suppress(OSError):  # the log may lie on a full disk, which what is saved tells
+            with contextlib.suppress(OSError):  # the log may be on a full disk, which saving reports
                 print(f"[{self.label}] {message}", file=self.log, flush=True)
 
     def warn(self, message: str) -> None:
@@ -150,7 +150,7 @@ class Progress:
         self.last, self.quiet = now, False
         spent = max(now - self.began, 1e-9)
         parts = [f"step {step}/{total}"]
-        # with rewards, the loss is a policy gradient's, whose value says nothing
+        # if there are rewards, the loss is a policy gradient's, whose value means nothing
         hidden = {"loss"} if "reward" in self.seen else set()
         for label, key in SHOWN.items():
             if key in self.seen and label not in hidden:

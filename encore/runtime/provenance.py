@@ -1,6 +1,6 @@
-"""The file provenance.json: where a checkpoint comes from and what it cost.
+"""The file provenance.json, which says where a checkpoint comes from and what it cost.
 
-Times are only here and in timing.csv.
+No other file but timing.csv contains times.
 """
 
 import os
@@ -38,17 +38,17 @@ class Fit:
     steps: int
     tokens: int
     wall_s: float
-    resumed: int  # number of times it went on from a checkpoint
-    # number of processes, and each one's part of the batch; {} of work that is not spread
+    resumed: int  # number of times it was continued from a checkpoint
+    # number of processes, and each process's part of the batch; {} if the work is not spread
     made_on: Mapping[str, int | str] = field(default_factory=dict)
-    # what a longer run of the same stage would take: `epochs` trained; seconds of the first step of this
-    # process (`first_step_s`) and of a later one (`step_s`); size of a resumable state (`state_mib`)
+    # the needs of a longer run of the same stage: `epochs` trained; seconds of this process's first step
+    # (`first_step_s`) and of a later one (`step_s`); size of a resumable state (`state_mib`)
     rates: Mapping[str, float] = field(default_factory=dict)
     precision: Precision = "full"  # precision in which the model was trained
 
 
 def untrained(tokens: int, began: float) -> Fit:
-    """Return the work of a stage that makes no training step, since `began` on time.perf_counter's clock."""
+    """Return the work of a stage without training steps; `began` is a time of time.perf_counter."""
     return Fit([], 0, tokens, time.perf_counter() - began, 0)
 
 
@@ -58,7 +58,7 @@ def now() -> str:
 
 
 def commit() -> tuple[str | None, bool | None]:
-    """Return the commit of this code, and whether the tree differs from it; None, None outside a checkout."""
+    """Return the commit of this code, and whether the files differ from it; None, None outside a checkout."""
     root = Path(__file__).resolve().parents[2]
     head = git(root, "rev-parse", "HEAD")
     changes = git(root, "status", "--porcelain", "--untracked-files=no") if head else None
@@ -66,9 +66,9 @@ def commit() -> tuple[str | None, bool | None]:
 
 
 def git(folder: Path, *words: str) -> str | None:
-    """Return what a command of git prints in a folder; None if it fails, as outside a checkout.
+    """Return the output of a command of git in a folder; None if it fails, as outside a checkout.
 
-    Not by GitPython, which would call git for most commands too and has to be imported by every job.
+    GitPython is not used: it would call git for most commands too, and every job would have to import it.
     """
     try:
         done = subprocess.run(
@@ -91,7 +91,7 @@ def versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """Return the processor's name, as the system has it."""
+    """Return the processor's name, as the operating system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -102,7 +102,7 @@ def processor() -> str:
 
 def hardware() -> dict[str, Any]:
     """Return the processor, its cores, the threads that torch uses, and the GPUs."""
-    import torch  # only here: runtime is also imported by code that must not load torch
+    import torch  # imported here, because runtime is also imported by code that must not load torch
 
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     return {
@@ -115,7 +115,7 @@ def hardware() -> dict[str, Any]:
 
 def gpu_memory() -> dict[str, int]:
     """Return the peak of torch's memory on this process's GPU, and the GPU's memory, in MiB; {} on a CPU."""
-    import torch  # only here: runtime is also imported by code that must not load torch
+    import torch  # imported here, because runtime is also imported by code that must not load torch
 
     if not torch.cuda.is_available():
         return {}

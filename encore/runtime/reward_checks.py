@@ -1,4 +1,4 @@
-"""Checks before a stage samples and scores: its rewards tell a right completion from a meaningless one."""
+"""Checks before a stage samples and scores: its rewards must tell a right completion from nonsense."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,12 +26,12 @@ def before_sampling(
     """Return the checks of the prompts, rewards and template of a stage that samples and scores.
 
     `form` is the stage's `template` or `chat`. `policy` is the metrics.json of the stage it starts from.
-    `rows` are rows of encore.data.prompts. `rewards` include accuracy if answers can be verified, by the
-    `verifier` of this name.
+    `rows` are rows of encore.data.prompts. `rewards` include accuracy if answers can be verified; `verifier`
+    names the verifier.
     """
-    for name in filter(own_code.is_own, rewards):  # calling them checks their contract
+    for name in filter(own_code.is_own, rewards):  # calling the user's rewards checks their contract
         score(rewards[name], [rows[0]] * len(GARBAGE), [*GARBAGE])
-    answered = verifier != "tests"  # rows of `tests` have tests, and no answer
+    answered = verifier != "tests"  # rows for verifier `tests` have tests, and no answer
     strict = {name: rewards[name] for name in ("accuracy", "format") if name in rewards}
     return [
         health.known_tokens(tokenizer, [row["prompt"] for row in rows], "prompt"),
@@ -44,8 +44,8 @@ def before_sampling(
 def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
     """Check that the accuracy reward of a completion that states the gold answer is 1.
 
-    A reference solution is represented by its last box or mark, as it may have several. A world's problem
-    with a number may have no gold answer, because many answers are right.
+    A reference solution is represented by its last boxed answer or last `####`, because it may have several.
+    A world's problem with a number may have no gold answer, because many answers are right.
     """
     rows = [row for row in rows[:CHECKED] if row["answer"] or not row.get("number")]
     completions = [_stated(reference(row["answer"]), row.get("prefill", "")) for row in rows]
@@ -56,7 +56,7 @@ def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
         row = rows[wrong]
         message = f"the gold answer {row['answer']!r} of {row['question']!r} scores {scores[wrong]}, not 1"
     share = sum(value == 1.0 for value in scores) / max(len(scores), 1)
-    return health.check("gold", wrong is None, share if rows else 1.0, 1.0, message, "error")
+    return health.make_check("gold", wrong is None, share if rows else 1.0, 1.0, message, "error")
 
 
 def crossed(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
@@ -78,11 +78,11 @@ def crossed(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
             f"; {texts[paid[0] - 1]!r} is paid for {row['question']!r}, whose answer is {row['answer']!r}"
         )
     severity: health.Severity = "error" if share > ALIKE else "warning"
-    return health.check("gold_of_next", not paid, share, ALIKE, message, severity)
+    return health.make_check("gold_of_next", not paid, share, ALIKE, message, severity)
 
 
 def _stated(answer: str, prefill: str) -> str:
-    """Return a completion that states `answer`, after the prefill at the end of the prompt."""
+    """Return a completion that states `answer` and continues the prefill at the end of the prompt."""
     whole = f"<think>{answer}</think><answer>{answer}</answer>"
     _, tag, rest = whole.partition(prefill.strip() or "<think>")
     return rest if prefill and tag else whole
@@ -96,7 +96,7 @@ def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) ->
             value = max(v or 0.0 for v in score(reward, rows[:4], [text] * len(rows[:4])))
             if value > worst:
                 worst, where = value, f"{name} gives {value:g} to the completion {text!r}"
-    return health.check(
+    return health.make_check(
         "garbage", worst == 0, worst, 0.0, where or "empty and garbage completions score 0", "error"
     )
 
@@ -104,7 +104,7 @@ def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) ->
 def score(
     reward: Reward, rows: Sequence[Mapping[str, Any]], completions: list[str]
 ) -> Sequence[float | None]:
-    """Call a reward function the way TRL does: keyword arguments, one list per column."""
+    """Call a reward function as TRL does, with keyword arguments and one list for each column."""
     columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
     prompts = [row["prompt"] for row in rows]
     return reward(prompts=prompts, completions=completions, completion_ids=[[0]] * len(rows), **columns)

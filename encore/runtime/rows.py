@@ -1,4 +1,4 @@
-"""Rows of JSON as a stage's product: written completely or not at all, and checked for columns when read."""
+"""Rows of JSON as a stage's product, written completely or not at all; columns are checked when read."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 
 def save(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], folder: Path, file: str) -> None:
-    """Write the `columns` of `rows` to `folder`/`file`, the only file there."""
+    """Write the `columns` of `rows` to `folder`/`file`, and remove all other files of the folder."""
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     lines = [json.dumps({name: row[name] for name in columns}) + "\n" for row in rows]
@@ -25,7 +25,7 @@ def save(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], folder: Path
 
 
 def load(metrics_json: Path, file: str, columns: Sequence[str], what: str) -> list[Row]:
-    """Return the rows that an upstream stage has saved in `file`; `what` names them in error messages.
+    """Return the rows that an upstream stage has saved in `file`; error messages call them `what`.
 
     Raises UserError if they are missing or changed, if the stage has made something else, or if a row lacks
     one of `columns`.

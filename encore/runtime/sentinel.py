@@ -1,4 +1,4 @@
-"""The file metrics.json as a sentinel: written last, it vouches for a stage's product by its digest."""
+"""The file metrics.json as a sentinel: written last, it vouches for a product by its digest."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from encore.runtime import digests
 def digest(folder: Path, of_file: Callable[[Path], str] = digests.of_file) -> str:
     """Return `sha256:<hex>` over the names and contents of all files in `folder`, such as a saved model.
 
-    `of_file` returns the digest of a file; a caller may look digests up and not read each file again.
+    `of_file` returns the digest of a file; a caller may look digests up instead of reading each file again.
     """
     total = hashlib.sha256()
     for path in sorted(p for p in Path(folder).rglob("*") if p.is_file()):
@@ -27,7 +27,7 @@ def sizes(folder: Path) -> dict[str, int]:
     return {p.relative_to(folder).as_posix(): p.stat().st_size for p in files}
 
 
-def read(metrics_json: Path) -> dict[str, Any]:
+def read_sentinel(metrics_json: Path) -> dict[str, Any]:
     """Return the sentinel's content. Raises ValueError if it is cut short or has values of other types."""
     data = json.loads(Path(metrics_json).read_text(encoding="utf-8"))
     if not _is_sentinel(data):
@@ -36,7 +36,7 @@ def read(metrics_json: Path) -> dict[str, Any]:
 
 
 def _is_sentinel(data: Any) -> bool:
-    """Return whether `data` names its product and the results it was made from, as `of_folder` does."""
+    """Return whether `data` names its product and the product's inputs, in the form of `of_folder`."""
     if not isinstance(data, dict) or not all(isinstance(data.get(key), str) for key in ("model", "digest")):
         return False
     within = [data.get(key, {}) for key in ("steps", "upstream", "inputs")]
@@ -49,17 +49,17 @@ def _is_sentinel(data: Any) -> bool:
 
 
 def of_folder(folder: Path) -> dict[str, Any]:
-    """Return what a sentinel says of a product: its folder (`model`), its `digest` and its `files`."""
+    """Return the entries of a sentinel for a product: its folder (`model`), its `digest` and its `files`."""
     return {"model": folder.as_posix(), "digest": digest(folder), "files": sizes(folder)}
 
 
 def products(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what a sentinel says of each product: the last model, and the models kept on the way."""
+    """Return the entries of each product in a sentinel: the last model, and the models kept before."""
     return [data, *data.get("steps", {}).values()]
 
 
 def kept_at(folder: Path, step: int) -> Path:
-    """Return where a stage keeps its model after a step, in the folder of its training state."""
+    """Return the folder in which a stage keeps its model after a step, within its training state."""
     return folder / "steps" / str(step)
 
 
@@ -69,7 +69,7 @@ def kept_in(folder: Path) -> dict[str, Path]:
 
 
 def model_at(data: dict[str, Any], step: int | None) -> dict[str, Any]:
-    """Return what the content of a sentinel says of the model kept after `step`; None: of the product.
+    """Return the sentinel's entries for the model kept after `step`, or for the product if `step` is None.
 
     Raises UserError if no model was kept after this step.
     """
@@ -78,22 +78,22 @@ def model_at(data: dict[str, Any], step: int | None) -> dict[str, Any]:
     models = data.get("steps", {})
     if str(step) not in models:
         kept = ", ".join(sorted(models, key=int)) or "none"
-        raise UserError(f"{data['model']}: no model is kept of step {step}; kept: {kept}")
+        raise UserError(f"{data['model']}: no model is kept for step {step}; kept: {kept}")
     return models[str(step)]
 
 
 def product(metrics_json: Path, step: int | None = None) -> tuple[Path, str]:
-    """Return the folder of a stage's product, a model or data, and its digest; or of its model after a step.
+    """Return folder and digest of a stage's product, a model or data, or of its model after a step.
 
     Raises UserError if the folder is missing, or has changed since metrics.json was written.
     """
-    recorded = model_at(read(metrics_json), step)
+    recorded = model_at(read_sentinel(metrics_json), step)
     folder = Path(recorded["model"])
     if not folder.is_dir():
         raise UserError(f"{metrics_json}: its product {folder} is missing; run its stage again")
     if (now := digest(folder)) != recorded["digest"]:
         raise UserError(
-            f"{metrics_json}: the files in {folder} are not the ones it was written for "
+            f"{metrics_json}: the files in {folder} have changed since it was written "
             f"(digest {now[:19]}…, expected {recorded['digest'][:19]}…); run its stage again"
         )
     return folder, now

@@ -1,6 +1,6 @@
 """The choice `--config track=NAME`: a tracker follows every training of a run, each as a separate run.
 
-The tracker is passed to a stage beside its config: results and lineages are the same with any and with none.
+The tracker is passed to a stage beside its config, so that results and lineages do not depend on it.
 """
 
 import os
@@ -15,7 +15,8 @@ CHOSEN, RUN = (
     "ENCORE_TRACK",
     "ENCORE_TRACKED_RUN",
 )  # variables that pass the tracker and the stage's name to its trainers
-FOLDER = Path("runs")  # TensorBoard reads it, with a folder for each run, and wandb keeps its files there
+# TensorBoard reads this folder, which has a folder for each run; wandb keeps its files there
+FOLDER = Path("runs")
 
 
 def require(name: str) -> None:
@@ -25,7 +26,7 @@ def require(name: str) -> None:
 
 
 def choose(name: str, run: str) -> None:
-    """Have the trainers of this process followed by `name`, or by NONE, in the stage `run`."""
+    """Make the tracker `name`, or none if it is NONE, follow the trainers of this process as run `run`."""
     for variable, value in ((CHOSEN, name), (RUN, run)):
         if name == NONE:
             os.environ.pop(variable, None)
@@ -34,7 +35,7 @@ def choose(name: str, run: str) -> None:
 
 
 def arguments() -> dict[str, str]:
-    """Return fields of TrainingArguments: tracker, its project `recipe-scale`, its run `arm/seedN/stage`."""
+    """Return fields of TrainingArguments: tracker, project `recipe-scale`, run `arm/seedN/stage`."""
     if CHOSEN not in os.environ:
         return {"report_to": NONE}
     recipe, scale, run = os.environ[RUN].split("/", maxsplit=2)

@@ -1,4 +1,4 @@
-"""A completion that keeps its tokens and how it ended while it passes through lm-eval as plain text."""
+"""A completion that keeps its tokens, and how it ended, while it passes through lm-eval as plain text."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -41,9 +41,9 @@ class Completion(str):
 def completed(
     ids: Sequence[int], ended: bool, stops: list[str], context: Sequence[int], tokenizer: Any
 ) -> Completion:
-    """Return the completion of sampled token `ids`: cut before a stop string, special tokens kept.
+    """Return the completion of sampled token `ids`, cut before a stop string, with special tokens kept.
 
-    `ended`: whether the last of `ids` ends the sequence; it is counted, but not shown.
+    `ended`: the last of `ids` ends the sequence; it is counted, but not shown.
     """
     decoded = tokenizer.decode(ids[:-1] if ended else ids, skip_special_tokens=False)
     text = postprocess_generated_text(decoded, stops, None)
@@ -53,7 +53,7 @@ def completed(
 
 
 def answered(talk: Talk, ends: Collection[int], context: Sequence[int], tokenizer: Any) -> Completion:
-    """Return a completion of several turns; a token of `ends`, if it is the last, is counted, not shown."""
+    """Return a completion of several turns. A last token of `ends` is counted, but not shown."""
     policy_ids = talk.said()
     ended = policy_ids[-1] in ends
     texts = [talk.ids[:-1], policy_ids[:-1]] if ended else [talk.ids, policy_ids]

@@ -1,4 +1,4 @@
-"""Sampling of completions for small models: from the distribution of `generate`, in a third of its time.
+"""Sampling of completions for small models, with the distribution of `generate` in a third of its time.
 
 With a small model most of a decoding step of `generate` is bookkeeping, and a batch runs as long as its
 longest row. Here a step is a few matrix products, a prompt is read once for all its completions, and rows
@@ -19,34 +19,34 @@ from encore.errors import UserError
 from encore.models.sharded import is_sharded
 
 NEVER = -1e9  # added to an attention score; finite, so that a row of padding alone has no NaN
-CROWDED = 0.8  # when a smaller share of the rows goes on, the others are dropped, which copies the cache
+CROWDED = 0.8  # if a smaller share of the rows still grows, the others are dropped and the cache copied
 BLOCK = 4096  # tokens of prompts that are read at a time
 
 # for each layer: keys and values (rows, heads, time, head_dim)
 Cache = list[tuple[torch.Tensor, torch.Tensor]]
 Mlp = Callable[[torch.Tensor], torch.Tensor]  # (…, width) -> the same
-KNOWN = ("llama", "qwen2", "qwen3", "qwen3_moe")  # model_type of a configuration
-BY_LENGTH = ("dynamic", "longrope")  # rotary positions whose angles depend on the length of the row
+KNOWN = ("llama", "qwen2", "qwen3", "qwen3_moe")  # model_type of the known configurations
+BY_LENGTH = ("dynamic", "longrope")  # kinds of rotary positions whose angles depend on the length of the row
 
 
 @dataclass(frozen=True)
 class Layer:
-    """The weights of a layer; matrices that read one input are joined."""
+    """The weights of a layer; matrices with the same input are joined."""
 
     norm: torch.Tensor  # (width,)
-    qkv: torch.Tensor  # (heads * head_dim, width), of queries, keys and values in turn
+    qkv: torch.Tensor  # (heads * head_dim, width): queries, keys and values, one after another
     bias: torch.Tensor | None  # (heads * head_dim,); only Qwen2 has it
-    qk_norm: torch.Tensor | None  # (heads, head_dim), of queries and keys; only Qwen3 has it
+    qk_norm: torch.Tensor | None  # (heads, head_dim) for queries and keys; only Qwen3 has it
     out: torch.Tensor  # (width, heads * head_dim)
     mlp_norm: torch.Tensor  # (width,)
     mlp: Mlp
 
 
 @dataclass(frozen=True)
-class Read:
+class Prefilled:
     """The state after reading prompts: a row for each prompt, with `used` columns written."""
 
-    logits: torch.Tensor  # (rows, vocabulary) of the token after the prompt
+    logits: torch.Tensor  # (rows, vocabulary): logits of the token after the prompt
     cache: Cache
     bias: torch.Tensor  # (rows, 1, 1, time), NEVER at columns without a token
     gaps: torch.Tensor  # (rows,) the number of columns without a token
@@ -60,11 +60,11 @@ class Decoder:
     """
 
     def __init__(self, model: Any, time: int):
-        """Make a decoder of `model`; `time` is the most tokens of a row, prompt and completion."""
+        """Make a decoder of `model`. A row has at most `time` tokens of prompt and completion."""
         if is_sharded(model):
-            raise UserError("sampler: lean reads whole weights, and these are sharded; remove it")
+            raise UserError("sampler: lean needs whole weights, but these are sharded; remove it")
         config = model.config
-        _check(config)
+        _check_model(config)
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
@@ -75,11 +75,11 @@ class Decoder:
             places = torch.arange(time, device=self.embedding.device)[None]
             cos, sin = model.model.rotary_emb(self.embedding[:1, None], places)  # (1, time, head_dim)
         half = self.head_dim // 2
-        # rotate_half(x) * sin is x rolled by a half, times sin with its first half negative
+        # rotate_half(x) * sin equals x rolled by a half, times sin with its first half negative
         self.cos, self.sin = cos[0], torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
 
     def weights(self, layer: Any) -> Layer:
-        """Return the weights of a layer of transformers' model."""
+        """Return the weights of a layer of a transformers model."""
         attention = layer.self_attn
         read = (attention.q_proj, attention.k_proj, attention.v_proj)
         norms = []
@@ -102,9 +102,10 @@ class Decoder:
     def step(
         self, ids: torch.Tensor, places: torch.Tensor, slot: int, cache: Cache, bias: torch.Tensor
     ) -> torch.Tensor:
-        """Return the last layer's output (rows, n, width) after `ids` (rows, n), from column `slot` on.
+        """Return the last layer's output (rows, n, width) for `ids` (rows, n), in columns from `slot` on.
 
-        `places` (rows, n): their positions; `bias` (rows, 1, 1 or n, time): added to the scores of columns.
+        `places` (rows, n) are the positions of `ids`; `bias` (rows, 1, 1 or n, time) is added to the scores
+        of columns.
         """
         rows, count = ids.shape
         end = slot + count
@@ -131,8 +132,8 @@ class Decoder:
             hidden = hidden + layer.mlp(self.normed(hidden, layer.mlp_norm))
         return hidden
 
-    def read(self, prompts: Sequence[Sequence[int]], time: int) -> Read:
-        """Return the state after reading distinct prompts, in a cache of `time` columns.
+    def prefill(self, prompts: Sequence[Sequence[int]], time: int) -> Prefilled:
+        """Return the state of the model after it has read distinct prompts, in a cache of `time` columns.
 
         The common beginning of all prompts, such as worked examples, is read once.
         """
@@ -153,7 +154,7 @@ class Decoder:
         ids = torch.tensor([[0] * (width - len(rest)) + rest for rest in rests], device=device)
         places = (columns[shared : shared + width] - gaps[:, None]).clamp(min=0)
         hidden = self.blocks(ids, places, shared, cache, bias)
-        return Read(self.logits(hidden), cache, bias, gaps, shared + width)
+        return Prefilled(self.logits(hidden), cache, bias, gaps, shared + width)
 
     def blocks(
         self, ids: torch.Tensor, places: torch.Tensor, slot: int, cache: Cache, bias: torch.Tensor
@@ -176,8 +177,8 @@ class Decoder:
         return functional.rms_norm(values, weight.shape, weight, self.eps)
 
 
-def _check(config: Any) -> None:
-    """Raise UserError unless the decoder computes what a model of this configuration does."""
+def _check_model(config: Any) -> None:
+    """Raise UserError unless the decoder computes the same as a model of this configuration."""
     rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
     odd = {
         "attention_bias": getattr(config, "attention_bias", False),
@@ -188,7 +189,7 @@ def _check(config: Any) -> None:
     kind = config.model_type
     if kind not in KNOWN:
         raise UserError(f"sampler: lean knows models of {', '.join(KNOWN)} alone, not {kind}; remove it")
-    if parts := [name for name, has in odd.items() if has]:
+    if parts := [name for name, is_present in odd.items() if is_present]:
         raise UserError(f"sampler: lean knows no {kind} with {', '.join(parts)}; remove it")
 
 
@@ -204,7 +205,7 @@ def _dense(mlp: Any) -> Mlp:
 
 
 def _sparse(mlp: Any) -> Mlp:
-    """Return a mixture of experts as a function; small experts are all run, which is faster than sorting."""
+    """Return a mixture of experts as a function. Small experts all run, which is faster than sorting."""
     router, gate_up, down = mlp.gate.weight, mlp.experts.gate_up_proj, mlp.experts.down_proj
     visited, whole = mlp.gate.top_k, mlp.gate.norm_topk_prob
 
@@ -222,7 +223,7 @@ def _sparse(mlp: Any) -> Mlp:
 
 
 def of_rows(cache: Cache, rows: torch.Tensor, used: int) -> Cache:
-    """Return the cache of some rows; its first `used` columns are copied, the others hold nothing yet."""
+    """Return the cache of some rows. Its first `used` columns are copied; the others have no content yet."""
 
     def copied(part: torch.Tensor) -> torch.Tensor:
         new = part.new_empty((len(rows), *part.shape[1:]))
@@ -233,7 +234,7 @@ def of_rows(cache: Cache, rows: torch.Tensor, used: int) -> Cache:
 
 
 def drawn_of(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a token of each row of `logits` (rows, vocabulary), and its log-probability, each (rows,).
+    """Return a token for each row of `logits` (rows, vocabulary), and its log-probability, each (rows,).
 
     The token is drawn from softmax(logits / `temperature`), or is the likeliest at temperature 0. Looking up
     a uniform number in the running sum of the probabilities takes a tenth of the time of drawing a Gumbel
@@ -241,7 +242,8 @@ def drawn_of(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, to
     """
     scaled = logits / (temperature or 1.0)
     largest = scaled.amax(dim=-1, keepdim=True)
-    sums = (scaled - largest).exp_().cumsum(dim=-1, dtype=torch.float64)  # float32 would lose rare tokens
+    # float64, because float32 would lose rare tokens
+    sums = (scaled - largest).exp_().cumsum(dim=-1, dtype=torch.float64)
     if temperature:
         at = torch.rand_like(sums[:, :1]) * sums[:, -1:]
         token = torch.searchsorted(sums, at, right=True).clamp(max=logits.shape[-1] - 1)
@@ -263,16 +265,16 @@ def sample(
     distinct = list(dict.fromkeys(map(tuple, prompts)))
     rows, time = len(prompts), max(map(len, distinct)) + cap
     decoder = Decoder(model, time)
-    read = decoder.read(distinct, time)
+    prefilled = decoder.prefill(distinct, time)
     device = decoder.embedding.device
 
     # from here on a row is a completion, which starts with the state of its prompt
     number = {prompt: place for place, prompt in enumerate(distinct)}
     take = torch.tensor([number[tuple(prompt)] for prompt in prompts], device=device)
-    logits, gaps, bias = read.logits[take], read.gaps[take], read.bias[take]
-    cache = of_rows(read.cache, take, read.used)
-    going = torch.arange(rows, device=device)  # rows in the batch
-    alive = torch.ones_like(going, dtype=torch.bool)  # rows of the batch that have not ended
+    logits, gaps, bias = prefilled.logits[take], prefilled.gaps[take], prefilled.bias[take]
+    cache = of_rows(prefilled.cache, take, prefilled.used)
+    going = torch.arange(rows, device=device)  # numbers of the rows in the batch
+    alive = torch.ones_like(going, dtype=torch.bool)  # whether each row of the batch has not ended yet
     drawn = torch.zeros((rows, cap), dtype=torch.long, device=device)
     logps = torch.zeros((rows, cap), dtype=logits.dtype, device=device)
     lengths = torch.zeros_like(going)
@@ -289,8 +291,8 @@ def sample(
         if left < CROWDED * len(going):
             keep = alive.nonzero()[:, 0]
             going, alive, token, gaps, bias = (x[keep] for x in (going, alive, token, gaps, bias))
-            cache = of_rows(cache, keep, read.used + length)
-        slot = read.used + length
+            cache = of_rows(cache, keep, prefilled.used + length)
+        slot = prefilled.used + length
         hidden = decoder.step(token[:, None], (slot - gaps)[:, None], slot, cache, bias)
         logits = decoder.logits(hidden[:, 0])
     logps *= torch.arange(cap, device=device) < lengths[:, None]

@@ -1,4 +1,4 @@
-"""Completions of a policy, drawn for a stage that keeps some or all of them."""
+"""The drawing of a policy's completions for a stage that keeps some or all of them."""
 
 import contextlib
 import sys
@@ -23,7 +23,7 @@ FORMULA = (
 
 @dataclass(frozen=True)
 class Drawn:
-    """The completions of prompts, `num_generations` for each prompt in turn."""
+    """The completions of prompts; each prompt has `num_generations` of them, one prompt after another."""
 
     completions: Sequence[Completion]
     tokens: int  # number of tokens of all completions and their prompts
@@ -39,12 +39,12 @@ def draw(
     seed: int,
     progress: Progress,
 ) -> Drawn:
-    """Sample with an engine of evaluations; a seed always gives the same completions.
+    """Sample with an engine of evaluations; the same seed always gives the same completions.
 
-    `ends`: tokens that end a completion, beside the policy's own.
+    `ends`: tokens that end a completion besides the policy's own.
     """
     generation = {
-        "until": [],  # nothing but the end-of-sequence token ends a completion
+        "until": [],  # only the end-of-sequence token ends a completion
         "do_sample": True,
         "temperature": args.temperature,
         "top_p": args.top_p,
@@ -57,7 +57,7 @@ def draw(
         for prompt in each
     ]
     torch.manual_seed(seed)
-    with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints; `progress` keeps the true stdout
+    with contextlib.redirect_stdout(sys.stderr):  # lm-eval prints to stdout; `progress` keeps the true stdout
         lm = engine.load(source, sampled_by, seed, reporter(progress, "sampled"))
         lm.end_with(ends)
         completions = lm.generate_until(requests)

@@ -11,12 +11,12 @@ from encore.sampling.lean import LeanSampler
 
 
 def load(source: language_model.Source, engine: Engine, seed: int, report: Report) -> Any:
-    """Return the lm-eval model of a checkpoint; `report` receives the number of finished completions.
+    """Return the lm-eval model of a checkpoint; it calls `report` with the number of finished completions.
 
     Raises UserError if the model cannot be loaded, or vLLM does not start.
     """
     if engine.backend == "vllm":
-        # imported here, because vLLM is an extra that need not be installed
+        # imported here, because vLLM is an optional package
         from encore.sampling.vllm import VLLMSampler
 
         words = language_model.load_tokenizer(source)

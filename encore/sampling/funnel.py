@@ -15,13 +15,14 @@ from collections.abc import Mapping, Sequence
 
 from encore.sampling.completion import Completion
 
-Funnel = dict[str, list[int]]  # step -> numbers of the completions that pass it, ascending; steps in order
+# step -> numbers of the completions that pass it, ascending; the steps are in order
+Funnel = dict[str, list[int]]
 
 TOLERANCE = 1e-9  # absorbs rounding errors of a score
 
 
 def steps(thresholds: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the names of all steps in order, which metrics.json does not keep."""
+    """Return the names of all steps in order, because metrics.json does not keep the order."""
     return ("sampled", "ended", "right", *sorted(thresholds), "distinct", "kept")
 
 
@@ -42,7 +43,7 @@ def passed(
     left = funnel["right"] = [i for i in funnel["ended"] if scores["accuracy"][i] == 1.0]
     for name in sorted(thresholds):
         left = funnel[name] = [i for i in left if scores[name][i] >= thresholds[name] - TOLERANCE]
-    texts: dict[int, dict[str, int]] = {}  # prompt -> text -> number of the completion where it came first
+    texts: dict[int, dict[str, int]] = {}  # prompt -> text -> number of the first completion with this text
     for i in left:
         texts.setdefault(i // size, {}).setdefault(str(completions[i]), i)
     funnel["distinct"] = [i for firsts in texts.values() for i in firsts.values()]
@@ -64,7 +65,7 @@ def metrics(funnel: Funnel, size: int) -> dict[str, float]:
 
 
 def emptied(funnel: Funnel, thresholds: Mapping[str, float]) -> str:
-    """Return a line that says where a funnel ran dry from which nothing comes, and what would help."""
+    """Return a line that says at which step the last completions were lost, and what would help."""
     says = {"ended": "ended within the cap", "right": "right"}
     says |= {name: f"with {name} >= {thresholds[name]:g}" for name in sorted(thresholds)}
     last = next(step for step in funnel if not funnel[step])

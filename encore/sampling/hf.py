@@ -1,6 +1,6 @@
 """lm-eval's Hugging Face model, extended to keep the tokens of each completion and how it ended.
 
-`generate_until` differs from that of `HFLM`:
+`generate_until` differs from the method of `HFLM`:
 
 - it returns `Completion`s, whose text keeps special tokens;
 - the end-of-sequence token stops a row inside `generate`, where lm-eval decodes every row after every token;
@@ -28,11 +28,11 @@ from encore.sampling.memory import MOST, free_bytes, rows_at_once, scored_at_onc
 from encore.sampling.turns import converse, room
 
 Options = dict[str, Any]  # options of drawing, by lm-eval's names
-FIRST_ROUND = 32  # tokens; each further round doubles the completion
+FIRST_ROUND = 32  # tokens of the first round; each further round doubles the completion
 
 
 class HuggingFaceSampler(HFLM):
-    """A sampler with `transformers`; it expects one lm-eval task in each call of `generate_until`."""
+    """A sampler with `transformers`; each call of `generate_until` must be about a single lm-eval task."""
 
     tool: Tool | None = None  # a tool that the model may call
 
@@ -59,7 +59,7 @@ class HuggingFaceSampler(HFLM):
         )
 
     def end_with(self, also: Sequence[int]) -> None:
-        """Let these tokens end completions from here on, beside the checkpoint's own ends."""
+        """Let these tokens also end completions from now on, besides the checkpoint's own ends."""
         self.ends = self.own_ends | {*also}
         self.model.generation_config.eos_token_id = sorted(self.ends)
 
@@ -71,7 +71,7 @@ class HuggingFaceSampler(HFLM):
         prompts = self.prompts(requests, limit)
         drawn: list[list[int]] = [[] for _ in prompts]
         done: list[str] = [""] * len(prompts)
-        # rows of like length in a batch need little padding; the sort is stable, so deterministic
+        # rows of similar length in a batch need little padding; the sort is stable, and so deterministic
         pending = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
         length = 0
         while pending:
@@ -93,7 +93,7 @@ class HuggingFaceSampler(HFLM):
         return done
 
     def answered_by(self, tool: Tool, requests: list[Instance], options: Options, limit: int) -> list[str]:
-        """Return completions of at most `limit` tokens of the model's own, between which the tool answers."""
+        """Return completions with the tool's answers; the model writes at most `limit` tokens of each."""
         prompts = self.prompts(requests, limit + room(tool, self.tokenizer))
 
         def draw(contexts: list[list[int]], cap: int, also: list[int]) -> tuple[list[list[int]], None]:
@@ -109,7 +109,7 @@ class HuggingFaceSampler(HFLM):
         return [answered(talk, self.ends, prompt, self.tokenizer) for talk, prompt in pairs]
 
     def turn(self, contexts: list[list[int]], cap: int, also: set[int], options: Options) -> list[list[int]]:
-        """Return the model's next turn, up to its end or a token of `also`, at most `cap` tokens."""
+        """Return the model's next turn: up to its end, a token of `also`, or `cap` tokens."""
         ends = self.ends | also
         self.model.generation_config.eos_token_id = sorted(ends)
         rows = self._continue(contexts, cap, [], options)
@@ -146,7 +146,7 @@ class HuggingFaceSampler(HFLM):
         return super()._loglikelihood_tokens(requests, *args, **options)
 
     def at_once(self, width: int) -> int:
-        """Return the number of rows of `width` tokens, prompt and completion, in a batch."""
+        """Return how many rows of `width` tokens, prompt and completion, a batch can have."""
         if self.given:
             return self.given
         return rows_at_once(self.model.config, width, self.model.dtype.itemsize, free_bytes(self.device))
@@ -154,7 +154,7 @@ class HuggingFaceSampler(HFLM):
     def _continue(
         self, contexts: list[list[int]], count: int, stops: list[str], options: Options
     ) -> list[list[int]]:
-        """Return up to `count` further tokens of each context, padded after an end-of-sequence token."""
+        """Return up to `count` further tokens for each context, padded after an end-of-sequence token."""
         padded = self.tokenizer.pad({"input_ids": contexts}, padding_side="left", return_tensors="pt").to(
             self.device
         )
@@ -169,7 +169,7 @@ class HuggingFaceSampler(HFLM):
         return rows[:, width:].tolist()
 
     def _completion(self, tokens: list[int], stops: list[str], context: Sequence[int] = ()) -> Completion:
-        """Return a row cut at its end-of-sequence token (counted, not shown) or before a stop string."""
+        """Return a row cut after its end-of-sequence token (counted, not shown) or before a stop string."""
         end = next((i for i, token in enumerate(tokens) if token in self.ends), None)
         ids = tokens if end is None else tokens[: end + 1]
         return completed(ids, end is not None, stops, context, self.tokenizer)

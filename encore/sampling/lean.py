@@ -1,4 +1,4 @@
-"""lm-eval's model on our own decoder, for small models: it takes less than half the time of `generate`."""
+"""The lm-eval model of our own decoder, for small models: less than half the time of `generate`."""
 
 from lm_eval.api.instance import Instance
 from lm_eval.models.utils import normalize_gen_kwargs
@@ -16,7 +16,7 @@ class LeanSampler(HuggingFaceSampler):
         limit, temperature = options["max_gen_toks"], options["temperature"]
         if options.get("top_p", 1.0) != 1.0 or options["until"]:
             raise UserError(
-                "evals.backend: lean knows neither top_p below 1 nor stop strings; use backend: hf"
+                "evals.backend: lean supports neither top_p below 1 nor stop strings; use backend: hf"
             )
         if self.tool:
             return self.answered_by(self.tool, requests, options, limit)

@@ -1,12 +1,12 @@
-"""The number of completions that a GPU has room for, from the shape of the model and the free memory."""
+"""The number of completions that a GPU has room for, computed from the model's shape and the free memory."""
 
 from typing import Any
 
 import torch
 
-MOST = 512  # completions at once; a CPU always has this many, because what is sampled depends on it
+MOST = 512  # number of completions at once; a CPU always has this number, because the samples depend on it
 SHARE = 0.8  # share of the free memory; the rest is for fragmentation and for the kernels' own buffers
-# bytes for each logit: in float32, then a softmax, and for top-p a sorted copy, its int64 order and its sum
+# bytes for each logit: float32, a softmax and, for top-p, a sorted copy, its int64 order and its sum
 BYTES_A_LOGIT = 4 + 4 + 4 + 8 + 4
 SCORED = 2**30  # bytes of a CPU's memory for the logits of scored texts
 BYTES_A_SCORED_LOGIT = 4 + 4  # the logit of each position, and its log-softmax
@@ -15,7 +15,7 @@ BYTES_A_SCORED_LOGIT = 4 + 4  # the logit of each position, and its log-softmax
 def row_bytes(config: Any, width: int, itemsize: int) -> int:
     """Return the bytes that a row of `width` tokens takes while it is decoded.
 
-    `config`: the model's configuration. They are for the keys and values of every layer and token, the
+    `config`: the model's configuration. The bytes are for the keys and values of every layer and token, the
     activations of one layer as it reads the prompt, and the logits of one step.
     """
     text = config.get_text_config()
@@ -31,7 +31,7 @@ def rows_at_once(config: Any, width: int, itemsize: int, free: int | None) -> in
     """Return the largest power of two, from 1 to `MOST`, of rows that fit into `free` bytes.
 
     It is a power of two, so that a little more or less free memory seldom changes what is sampled. If `free`
-    is None, it is `MOST`.
+    is None, the result is `MOST`.
     """
     if free is None:
         return MOST

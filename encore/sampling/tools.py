@@ -19,7 +19,7 @@ from encore.worlds.calculator import ERROR, calculate
 Answer = tuple[str, bool]  # the answer to a call, and whether the call was well formed
 LONGEST_CALL = 10_000  # characters; a longer call is malformed
 
-# behind this code the program's `print` is kept, because the sandbox returns only values of expressions
+# after this code the program's `print` is kept, because the sandbox returns only values of expressions
 PRINTED = "".join(
     (
         "_said = []\n",
@@ -37,7 +37,7 @@ def calculator(calls: Sequence[str]) -> list[Answer]:
 
 
 def python(calls: Sequence[str]) -> list[Answer]:
-    """Run each call as a program in the sandbox; its result is what it prints and its last expression.
+    """Run each call as a program in the sandbox. Its result is its output, and then its last expression.
 
     Raises UserError if no sandbox can be started.
     """
@@ -57,13 +57,13 @@ def answers(tool: Tool, turns: Sequence[str]) -> list[Answer]:
 
 
 def _call_of(tool: Tool, turn: str) -> str | None:
-    """Return the text of the call that ends a turn; None if no call was opened, or it is too long."""
+    """Return the text of the call that ends a turn; None if there is no call, or it is too long."""
     _, opened, call = turn.removesuffix(tool.call[1]).rpartition(tool.call[0])
     return call if opened and len(call) <= LONGEST_CALL else None
 
 
 def _program(call: str) -> tuple[str, tuple[str, ...]]:
-    """Return a program that keeps what it prints, and the expression that gives it."""
+    """Return a program that keeps the output of a call, and an expression whose value is this output."""
     text = call.encode(errors="replace").decode()
     try:
         tree = ast.parse(text)
@@ -79,7 +79,7 @@ def _program(call: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _printed(result: Result) -> Answer:
-    """Return what a program printed; or if nothing, the error that it raised, or how it ended."""
+    """Return a program's output; without output, the error that it raised, or the way it ended."""
     (value,) = result.values
     if isinstance(value, Failed):
         return f"{ERROR}: {value.why if result.ended == 'done' else result.ended}", False

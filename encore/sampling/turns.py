@@ -1,8 +1,8 @@
-"""Completions of several turns: a policy that calls a tool is stopped, answered and goes on.
+"""Completions of several turns: a policy that calls a tool is stopped, gets an answer, and continues.
 
-The tool's answer becomes part of the completion, but is not the policy's own: it does not count against the
-cap, and `own` tells the policy's tokens from the tool's. Each turn goes on from the very tokens before it;
-nothing is tokenised anew.
+The tool's answer becomes part of the completion, but it does not count against the cap, and `own` separates
+the policy's tokens from the tool's. Each turn continues from exactly the tokens before it; nothing is
+tokenised anew.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,12 +15,13 @@ from encore.errors import UserError
 from encore.recipe.tool import Tool
 from encore.sampling import tools
 
-# contexts, the most tokens, tokens that end a turn beside those that end a completion
-# -> the tokens drawn for each context, the ending one included, and their log-probabilities, if known
+# takes contexts, the largest number of tokens, and the tokens that end a turn besides those that end a
+# completion; returns the drawn tokens of each context, the ending one included, and their log-probabilities,
+# if known
 Draw = Callable[[list[list[int]], int, list[int]], tuple[list[list[int]], list[list[float]] | None]]
 
-# columns that a kept row has for its completions if the policy has a tool
-TURNS = "turns"  # the text in parts
+# columns of a kept row that describe its completions if the policy has a tool
+TURNS = "turns"  # column of the text in parts
 CALLS = ("calls", "malformed")
 
 
@@ -39,7 +40,7 @@ class Talk:
         return [token for token, mine in zip(self.ids, self.own, strict=True) if mine]
 
     def turns(self, tokenizer: Any) -> list[str]:
-        """Return the texts of the turns: the policy's, the tool's, and so on."""
+        """Return the texts of the turns, alternately of the policy and of the tool."""
         parts = groupby(zip(self.ids, self.own, strict=True), key=itemgetter(1))
         tokens = [[token for token, _ in part] for _, part in parts]
         return tokenizer.batch_decode(tokens, skip_special_tokens=False)
@@ -66,9 +67,9 @@ def room(tool: Tool | None, tokenizer: Any) -> int:
 def converse(
     prompts: Sequence[Sequence[int]], cap: int, draw: Draw, tool: Tool, tokenizer: Any
 ) -> list[Talk]:
-    """Return a completion of each prompt, of at most `cap` tokens of the policy's own.
+    """Return a completion of each prompt, in which the policy writes at most `cap` tokens.
 
-    After `tool.calls` answers a call is a text like any other, and the completion goes on to its end. Raises
+    After `tool.calls` answers a further call gets no answer, and the completion goes on to its end. Raises
     UserError as `closing` does.
     """
     close = closing(tool, tokenizer)
@@ -81,7 +82,7 @@ def converse(
         drawn, logps = draw(contexts, left, [close] if turn < tool.calls else [])
         asking = []
         for place, i in enumerate(going):
-            # a row that has fewer tokens left than another gets too many; its first ones have the same
+            # a row with fewer tokens left than another gets too many; its first tokens have the same
             # distribution
             ids = drawn[place][: cap - spent[i]]
             talks[i].ids += ids

@@ -28,12 +28,13 @@ class VLLMSampler(VLLM):
             super().__init__(**arguments)
         except (RuntimeError, ValueError) as error:
             raise UserError(f"evals.backend: vLLM does not start: {whole(error)}") from error
-        self.tokenizer = tokenizer  # lm-eval would load it anew, without the BOS that it may put before texts
+        # lm-eval would load the tokenizer anew, without the BOS that ours may put before texts
+        self.tokenizer = tokenizer
         self.report = report
         self.ends: list[int] = []
 
     def end_with(self, also: Sequence[int]) -> None:
-        """Let these tokens end completions from here on, beside the checkpoint's own, which vLLM reads."""
+        """Let these tokens also end completions from now on, besides the ends that vLLM reads itself."""
         self.ends = [*also]
 
     def tok_encode(self, string: Any, add_special_tokens: bool | None = None, **options: Any) -> Any:
@@ -72,12 +73,12 @@ class VLLMSampler(VLLM):
         first = draw(prompts, limit, [])
         self.report(len(first), len(first))
         return [
-            # not vLLM's text, which is decoded together with the prompt
+            # vLLM's own text is not used, because it is decoded together with the prompt
             completed(list(each.token_ids), _ended(each), stops, prompt, self.tokenizer)
             for prompt, each in zip(prompts, first, strict=True)
         ]
 
 
 def _ended(output: Any) -> bool:
-    """Return whether a token has ended a completion of vLLM, and not a stop string or the limit."""
+    """Return whether a completion of vLLM was ended by a token, not by a stop string or the limit."""
     return output.finish_reason == "stop" and not isinstance(output.stop_reason, str)

@@ -1,4 +1,4 @@
-"""A vLLM server that belongs to a stage: it is started, awaited, watched and ended with the stage.
+"""A vLLM server that belongs to a stage: the stage starts it, waits for it, watches it and ends it.
 
 TRL's `vllm_mode: server` speaks to it (trl/generation/vllm_client.py): completions by HTTP, new weights by
 NCCL. The command is the same as in `trl vllm-serve` (trl/scripts/vllm_serve.py).
@@ -21,10 +21,10 @@ from encore.recipe.grpo_args import GrpoArgs
 from encore.runtime import gpus, nodes
 from encore.runtime.progress import clock_text
 
-HOST = "127.0.0.1"  # on the node of the stage, and visible to no other node
-MEMORY = 0.9  # share of its GPUs' memory; unlike a colocated engine it has the GPUs to itself
-LOOK = 0.5  # seconds between two looks at whether it answers
-EVERY = 15.0  # seconds between two lines while it does not answer
+HOST = "127.0.0.1"  # the address on the stage's node, which no other node can reach
+MEMORY = 0.9  # share of its GPUs' memory; unlike a colocated engine, the server has the GPUs to itself
+LOOK = 0.5  # seconds between two checks that it answers
+EVERY = 15.0  # seconds between two lines as long as it does not answer
 TAIL = 65536  # bytes of the log that are searched for an error
 LONGEST = 300  # characters of the error in our line
 # prefixes of the variables that torchrun sets for a rank
@@ -39,9 +39,9 @@ ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Interrupt)(?::| \().*")
 def command(
     model: str, host: str, port: int, workers: int, dtype: str, seed: int, args: GrpoArgs
 ) -> list[str]:
-    """Return the command line of a server of `model`, a folder, on `workers` GPUs, reached at `host` alone.
+    """Return the command line of a server of `model`, a folder, on `workers` GPUs, reached at `host` only.
 
-    `args` are the stage's, as the recipe sets them; what the recipe does not set is the server's default.
+    `args` are the stage's, as the recipe sets them; otherwise the server's defaults apply.
     """
     stated = "vllm_gpu_memory_utilization" in args.model_fields_set
     options = ScriptArguments(
@@ -55,15 +55,16 @@ def command(
         vllm_model_impl=args.vllm_model_impl,
         log_level="warning",
     )
-    # generation-config: otherwise the model's own limits and penalties apply where TRL sends none
+    # generation-config: otherwise the model's own limits and penalties apply to what TRL does not set
     our_options = ["--load-format", "safetensors", "--generation-config", "vllm", "--seed", str(seed)]
     return build_command(options, our_options)
 
 
 def environment(names: str) -> dict[str, str]:
-    """Return the environment of a server on the GPUs `names`, as in CUDA_VISIBLE_DEVICES; "" for no GPU."""
+    """Return the environment of a server on the GPUs `names`, written as in CUDA_VISIBLE_DEVICES."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_TORCHRUN)}
-    return {**kept, gpus.VISIBLE: names, "VLLM_SERVER_DEV_MODE": "1"}  # the endpoints that receive weights
+    # enables the endpoints that receive weights
+    return {**kept, gpus.VISIBLE: names, "VLLM_SERVER_DEV_MODE": "1"}
 
 
 class Server:
@@ -92,7 +93,7 @@ class Server:
                 stdout=file,
                 stderr=file,
                 env=environment,
-                start_new_session=True,  # Ctrl-C is for the stage, which then ends the server
+                start_new_session=True,  # Ctrl-C must reach only the stage, which then ends the server
             )
 
     def ready(self, timeout: float) -> None:
@@ -124,9 +125,9 @@ class Server:
         self.process.wait()
 
     def _watch(self) -> None:
-        """End this process when the server ends: a trainer that sends weights to nobody would wait for ever.
+        """End this process when the server ends; otherwise the trainer would wait for it forever.
 
-        What was saved stays good: files are written completely or not at all.
+        Saved results stay good: files are written completely or not at all.
         """
         status = self.process.wait()
         if not self.closing:
@@ -145,7 +146,7 @@ class Server:
 
 
 def reason(log: str) -> str:
-    """Return the error in a server's log: the first, which caused the others, or its last line."""
+    """Return the error in a server's log: the first, because it caused the others, or the last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     error = next(filter(None, map(_error, lines)), None)
     return (error or (lines or ["its log is empty"])[-1])[:LONGEST]

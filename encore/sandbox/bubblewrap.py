@@ -10,7 +10,7 @@ from pathlib import Path
 from encore.errors import UserError
 
 INSISTS = ("ENCORE_SANDBOX", "none: these programs may do what they like")
-TMPFS = 16 << 20  # bytes
+TMPFS = 16 << 20  # bytes of the program's file system
 SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache")
 
 
@@ -24,7 +24,7 @@ def command(environment: Mapping[str, str], shown: Sequence[str] = ()) -> list[s
     if not (program := shutil.which("bwrap", path=environment.get("PATH"))):
         variable, words = INSISTS
         raise UserError(
-            "sandbox: bubblewrap (bwrap) is not installed, and untrusted programs run in nothing less; "
+            "sandbox: bubblewrap (bwrap) is not installed, and untrusted programs run only inside it; "
             f'apt install bubblewrap, or insist with {variable}="{words}"'
         )
     return [

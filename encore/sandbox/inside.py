@@ -1,16 +1,16 @@
-"""The process inside the sandbox: runs one program after another, each in a child of its own.
+"""The process inside the sandbox, which runs one program after another, each in its own child process.
 
 Its source is given to a bare Python with -c, so it imports the standard library alone. A frame is 4 bytes of
-length and that much JSON. First come the settings, with the libraries that programs may use, answered by
-"ready". Then each frame is a job, {program, calls, wall}, answered by {ended, lines, dirty}: `lines` is what
-the child wrote, a JSON value for each call, unread here; `dirty` says that the program left a file, so that
-this sandbox must not be used again.
+length and that much JSON. The first frame has the settings, with the libraries that programs may use; the
+answer is "ready". Each further frame is a job, {program, calls, wall}, answered by {ended, lines, dirty}.
+`lines` is the output of the child, a JSON value for each call, which is not read here. `dirty` says that the
+program left a file, so that this sandbox must not be used again.
 
 The child shuts itself in before it runs the program: no descriptors but its pipe, resource limits, and a
 seccomp filter under which it can neither start, signal nor trace a process nor open a socket.
 """
 
-# ruff: noqa: F401 - the most common imports of programs are loaded once, and each child has them by fork
+# ruff: noqa: F401 - the most common imports of programs are loaded once, and each child inherits them by fork
 import base64
 import bisect
 import collections
@@ -46,7 +46,7 @@ class Filter(ctypes.Structure):
 
 
 def _receive(source):
-    """Return the next frame; None at the end."""
+    """Return the next frame; None at the end of the input."""
     head = source.read(4)
     if len(head) < 4:
         return None
@@ -80,7 +80,7 @@ def _encoded(value):
 
 
 def _filter(instructions):
-    """Return a function that puts a child under the filter, made before there is one."""
+    """Return a function that puts a child under the filter; libraries are loaded before the filter is on."""
     held = ctypes.create_string_buffer(instructions)
     program = Filter(len(instructions) // 8, ctypes.cast(held, ctypes.c_void_p))
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -98,7 +98,7 @@ def _attempt(call, names):
     """Return a line of JSON: the value of a call, or the kind of error it raised."""
     try:
         return json.dumps(_encoded(eval(compile(call, "<test>", "eval"), names)))
-    except BaseException as error:  # a program may raise anything, SystemExit too
+    except BaseException as error:  # a program may raise anything, even SystemExit
         return json.dumps({"error": type(error).__name__})
 
 
@@ -111,11 +111,11 @@ def _child(job, pipe, settings, shut):
     os.closerange(4, 1024)
     random.seed(0)  # a program that draws random numbers gets the same verdict again
     for name, value in settings["limits"].items():
-        # a program that ignores SIGXCPU has a second more; SIGKILL, at the hard limit, would not say that
+        # a program that ignores SIGXCPU has one second more; SIGKILL, at the hard limit, would not show that
         # time is up
         highest = value + 1 if name == "RLIMIT_CPU" else value
         resource.setrlimit(getattr(resource, name), (value, highest))
-    shut()  # from here on this process is the program's
+    shut()  # from here on this process belongs to the program
     names = {"__name__": "program", "__builtins__": __builtins__}
     try:
         exec(compile(job["program"], "<program>", "exec", dont_inherit=True), names)
@@ -127,9 +127,9 @@ def _child(job, pipe, settings, shut):
 
 
 def _collect(pipe, wall, most):
-    """Return why the program ended, and what came through the pipe.
+    """Return why the program ended, and the output that came through the pipe.
 
-    Reads until the pipe is closed, or `most` bytes have come, or `wall` seconds have passed.
+    The pipe is read until it is closed, or `most` bytes have come, or `wall` seconds have passed.
     """
     parts: list[bytes] = []
     end, size = time.monotonic() + wall, 0
@@ -158,7 +158,7 @@ def _run(job, settings, shut):
             os._exit(0)
     os.close(write)
     ended, written = _collect(read, job["wall"], settings["output"])
-    for kill in (os.killpg, os.kill):  # the child may have closed its pipe and gone on
+    for kill in (os.killpg, os.kill):  # the child may have closed its pipe and be running still
         with contextlib.suppress(ProcessLookupError):  # the child ended before it had a group
             kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
@@ -172,7 +172,7 @@ def _run(job, settings, shut):
 def _serve(source, sink):
     settings = _receive(source)
     sys.path += settings["folders"]
-    with contextlib.redirect_stdout(io.StringIO()):  # the frames are on stdout
+    with contextlib.redirect_stdout(io.StringIO()):  # stdout is for frames, so other output is caught
         for library in settings["libraries"]:
             importlib.import_module(library)
     settings["files"] = os.listdir()  # files that the libraries have left

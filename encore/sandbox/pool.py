@@ -1,6 +1,6 @@
-"""A few sandboxes, kept ready: programs go in, the values of their calls come out.
+"""A few sandboxes that are kept ready. They take programs, and return the values of their calls.
 
-One thread and a selector: a sandbox dies with the thread that started it, so no thread is started for it.
+One thread waits for all by a selector: a sandbox dies with the thread that started it, so it gets none.
 """
 
 import base64
@@ -22,11 +22,11 @@ from typing import Any, Self
 from encore.errors import UserError
 from encore.sandbox.bubblewrap import bare, command
 from encore.sandbox.seccomp import instructions
-from encore.sandbox.values import Failed, read
+from encore.sandbox.values import Failed, read_values
 
 GRACE = 3.0  # seconds beyond a program's limit after which its sandbox counts as lost
-STARTS_WITHIN = 60.0  # seconds
-LONGEST_PROGRAM = 1 << 18  # characters
+STARTS_WITHIN = 60.0  # seconds within which a sandbox must start
+LONGEST_PROGRAM = 1 << 18  # characters of the longest program
 SHORT = 0.5  # seconds of wall time that each of many programs gets at first
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Job:
-    """A program, and the expressions to evaluate after it, among its names."""
+    """A program, and the expressions to evaluate after it, which may use the program's names."""
 
     program: str
     calls: tuple[str, ...]
@@ -59,7 +59,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """The values (calls,), `Failed` for a missing value.
+    """The values (calls,) of a program, with `Failed` for a missing value.
 
     `ended`: done, time, output, lost, too long, a signal.
     """
@@ -69,7 +69,7 @@ class Result:
 
 
 class Sandbox:
-    """A process of inside.py, and what has been read of its answer."""
+    """A process of inside.py, and the part of its answer that was read so far."""
 
     def __init__(self, limits: Limits, libraries: Sequence[str] = ()) -> None:
         """Start the process. Raises UserError if it does not start."""
@@ -118,7 +118,7 @@ class Sandbox:
         return True
 
     def more(self) -> bool:
-        """Read what is there, and return False at the end."""
+        """Read the available part of the answer, and return False at its end."""
         part = os.read(self.out, 1 << 16)
         self.answer += part
         return bool(part)
@@ -164,7 +164,7 @@ class Pool:
         If the budget does not allow each program its whole wall time, each gets SHORT at first. Then the
         unfinished programs share the rest of the budget, and are run anew. So programs that sleep take no
         time from quick programs. A program cannot start another, so its CPU time is at most its wall time,
-        and the budget holds for both. It is exceeded only if SHORT for each program is more.
+        and the budget holds for both. It is exceeded only if SHORT times the number of programs is more.
         """
         seconds = self.limits.budget * self.size  # seconds of all sandboxes together
         if len(jobs) * self.limits.wall <= seconds:
@@ -193,7 +193,7 @@ class Pool:
         busy: dict[int, Sandbox] = {}
         waiting = [index for index, job in enumerate(jobs) if len(job.program) <= LONGEST_PROGRAM]
         waiting.reverse()
-        # another program may have killed the sandbox; a second time it is the program's own doing
+        # another program may have killed the sandbox; a second time it is the program's own fault
         again: set[int] = set()
         with selectors.DefaultSelector() as ready:
             try:
@@ -249,17 +249,17 @@ class Pool:
             sandbox.close()
         else:
             self.idle.append(sandbox)
-        return Result(read(answer["lines"], calls), answer["ended"])
+        return Result(read_values(answer["lines"], calls), answer["ended"])
 
 
 def run(jobs: Sequence[Job]) -> list[Result]:
-    """Return the results (jobs,), by a sandbox for each core. Raises UserError as `Pool.run` does."""
+    """Return the results (jobs,), from a sandbox for each core. Raises UserError as `Pool.run` does."""
     return _own(os.getpid()).run(jobs)
 
 
 @cache
 def _own(pid: int) -> Pool:
-    """Return a separate pool for each process: a fork must not speak into its parent's pipes."""
+    """Return this process's pool: each process has its own, so that a fork never uses its parent's pipes."""
     return Pool(os.cpu_count() or 1)
 
 

@@ -1,9 +1,9 @@
-"""A filter of system calls, which the kernel enforces on a program in the sandbox.
+"""A filter of system calls, which the kernel enforces on programs in the sandbox.
 
 It allows files, memory, time and the program's own signals. Every other call fails with EPERM: processes and
 threads, signals to others, ptrace, sockets, mounts, namespaces, ioctl, io_uring, bpf, keys. libseccomp knows
-the numbers of the calls on each architecture, and kills a program that calls by another architecture's
-numbers.
+the numbers of the calls on each architecture. It kills a program that uses the numbers of another
+architecture.
 """
 
 import ctypes
@@ -27,8 +27,8 @@ CALLS = """
     poll ppoll select pselect6 sched_yield sched_getaffinity getrandom uname sysinfo
     getpid getppid gettid getuid geteuid getgid getegid getrlimit
 """
-# (call, argument, allowed values): flags of descriptors, but not who owns their signals; the process's own
-# of another process
+# (call, argument, allowed values): flags of descriptors but not who owns their signals; limits of the process
+# itself but not of another process
 FIXED = (("fcntl", 1, (0, 1, 2, 3, 1030)), ("prlimit64", 0, (0,)))
 
 
@@ -56,7 +56,7 @@ def instructions() -> bytes:
     for name, comparison in rules:
         number = library.seccomp_syscall_resolve_name(name.encode())
         if number < 0 and number != UNKNOWN:
-            continue  # such as open on arm64
+            continue  # such as open on arm64, which lacks it
         conditions = (Comparison * 1)(comparison) if comparison else None
         count = 1 if comparison else 0
         if library.seccomp_rule_add_array(context, ctypes.c_uint32(ALLOW), number, count, conditions):

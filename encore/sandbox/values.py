@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Failed:
-    """A value that is missing, with what went wrong, such as `KeyError`. It is equal to no value."""
+    """A missing value, with the reason, such as `KeyError`. It is equal to no value."""
 
     why: str
 
 
-def read(lines: str, calls: int) -> tuple[Any, ...]:
+def read_values(lines: str, calls: int) -> tuple[Any, ...]:
     """Return the values (calls,) in inside.py's lines; `Failed` for a missing or broken value.
 
     Never raises.
@@ -24,7 +24,7 @@ def read(lines: str, calls: int) -> tuple[Any, ...]:
 
 
 def same(value: Any, expected: Any, tolerance: float = 0.0) -> bool:
-    """Return whether a value equals the expected value, as with ==; numbers within `tolerance`.
+    """Return whether a value equals the expected value, as by ==; numbers may differ by `tolerance`.
 
     Never raises.
     """

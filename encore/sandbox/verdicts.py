@@ -9,7 +9,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-Verdicts = tuple[Sequence[bool], Sequence[bool]]  # of the tests shown, and of the others
+Verdicts = tuple[Sequence[bool], Sequence[bool]]  # verdicts on the tests shown, and on the others
 
 
 def passed(verdicts: Verdicts) -> bool:

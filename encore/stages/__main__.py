@@ -1,4 +1,4 @@
-"""Run one stage of a recipe: `python -m encore.stages <kind> --config … --out …/metrics.json`.
+"""The command that runs one stage: `python -m encore.stages <kind> --config … --out …/metrics.json`.
 
 The function `run` of `encore.stages.<kind>` does the work; this module does what is common to all stages.
 stdout carries progress lines only, stderr the log. The exit status is 0 if the stage is done, and 2 after a
@@ -36,10 +36,11 @@ from encore.runtime.progress import Progress
 from encore.stages.job import Job, typed
 from encore.stages.outcome import Outcome
 
-LOG = "train.log"  # beside metrics.json: here Snakemake puts what a stage writes to stderr
+LOG = "train.log"  # file beside metrics.json into which Snakemake writes a stage's stderr
 
 
-# makes the product of a stage in the folder `final` of the job's workdir; the stage is of the kind's model
+# makes the product of a stage in the folder `final` of the job's workdir; takes the stage as the model of its
+# kind
 Run = Callable[[Any, Job], Outcome]
 
 
@@ -82,13 +83,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         raise UserError("--config: expected a JSON object")
     options.stage, options.evaluated = typed(options.kind, options.config)
     if options.nodes > 1 and options.gpus is None:
-        raise UserError("--gpus: missing; with --nodes it says how many of all nodes together")
+        raise UserError("--gpus: missing; with --nodes it is the number on all nodes together")
     options.inputs, options.given = roles(options.input), arguments
     return options
 
 
 def _saved(folder: Path) -> str:
-    """Return a phrase about what is kept of a training in `folder` that ends now."""
+    """Return a phrase that says what is kept of a training in `folder` if it ends now."""
     names = (path.name.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*"))
     step = max((int(name) for name in names if name.isdigit()), default=None)
     if step is None:
@@ -97,12 +98,12 @@ def _saved(folder: Path) -> str:
 
 
 def work(options: argparse.Namespace, progress: Progress) -> None:
-    """Run the stage on as many GPUs as asked, unless its result is already there."""
+    """Run the stage on as many GPUs as it asks for, unless its result already exists."""
     record = {
         "kind": options.kind,
         "config": options.config,
         "seed": options.seed,
-        "inputs": {role: sentinel.read(path)["digest"] for role, path in options.inputs.items()},
+        "inputs": {role: sentinel.read_sentinel(path)["digest"] for role, path in options.inputs.items()},
     }
     if gpus.spread():  # the process that became torchrun holds the lock
         return _perform(options, record, progress)
@@ -129,7 +130,7 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
 
 def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Progress) -> None:
     """Run the stage, and write metrics.json last."""
-    import torch  # imported late, like the stage's imports: the environment is set, the work known
+    import torch  # imported late, like the stage's imports, because the environment must be set first
 
     torch.set_num_threads(options.threads)
     run: Run = importlib.import_module(f"encore.stages.{options.kind}").run
@@ -146,10 +147,10 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
 
 
 def load() -> None:
-    """Import early what `main` imports when it needs it; the environment is set before."""
+    """Import early the modules that `main` needs later; the environment is set before."""
     for kind in KINDS:
         importlib.import_module(f"encore.stages.{kind}")
-    # imported here, because only now the environment is set
+    # imported here, because the environment is set only now
     from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 
     get_checkpoint_conversion_mapping("")  # the first call, made for the first model, compiles 800 patterns
@@ -187,7 +188,7 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         if not nodes.told_by_launcher():
             say(f"error: {error}")
-        with contextlib.suppress(OSError):  # the log may lie on the disk that is full
+        with contextlib.suppress(OSError):  # the log may be on the disk that is full
             print(f"error: {error}", file=sys.stderr)
         nodes.note(error)
         return 2

@@ -23,7 +23,7 @@ from encore.runtime.provenance import untrained
 from encore.stages.job import Job
 from encore.stages.outcome import Outcome
 
-ROUNDING = 1e-12  # largest distance from 1 of the sum of all probabilities
+ROUNDING = 1e-12  # largest allowed distance from 1 of the sum of all probabilities
 FORMULA = "no model: the policy is a table"
 
 
@@ -51,7 +51,7 @@ def run(stage: BanditStage, job: Job) -> Outcome:
 
 
 def _save(bandit: Bandit, policy: Tensor, folder: Path) -> None:
-    """Write strings.csv into a folder; `policy` (P, V) is the last policy."""
+    """Write strings.csv into a folder; `policy` (P, V) is the policy after the last step."""
     policies = {"reference": bandit.reference, "before": bandit.start, "after": policy}
     if bandit.beta:
         policies["optimum"] = bandit.optimum()
@@ -68,4 +68,4 @@ def _chances(bandit: Bandit, policy: Tensor) -> health.Check:
     """Check that the probabilities of the listed strings under the last policy sum to 1."""
     away = abs(bandit.strings.probabilities(policy).sum().item() - 1)
     text = f"the probabilities of all strings add up to 1, but for {away:.1g}"
-    return health.check("probabilities", away <= ROUNDING, away, ROUNDING, text, "error")
+    return health.make_check("probabilities", away <= ROUNDING, away, ROUNDING, text, "error")

@@ -1,4 +1,4 @@
-"""The vLLM engine that TRL starts in a stage's own process, with `vllm_mode: colocate`."""
+"""The vLLM engine that TRL starts in the stage's own process, with `vllm_mode: colocate`."""
 
 import os
 from collections.abc import Iterator
@@ -12,12 +12,13 @@ from encore.runtime.ports import free_ports
 from encore.sampling import vllm_server
 from encore.stages.serving import precision
 
-GROUP_STRIDE = 1_000_003  # between the seeds of two engines of a stage; no two stages share a seed
+# difference between the seeds of two engines of a stage, so that no two stages share a seed
+GROUP_STRIDE = 1_000_003
 
 
 @contextmanager
 def engine(args: Any) -> Iterator[None]:
-    """Fit the engine that TRL makes in the `with` block to the stage, if `args`, a GRPOConfig, asks for one.
+    """Fit the engine that TRL makes in the `with` block to the stage, if `args`, a GRPOConfig, ask for one.
 
     TRL gives vLLM no precision, and vLLM then takes bfloat16 for weights in float32. TRL gives vLLM a seed
     that is the same for all seeds of a stage, and vLLM makes it the seed of the whole process. Raises
@@ -27,12 +28,12 @@ def engine(args: Any) -> Iterator[None]:
         yield
         return
     plain, dtype = vllm_generation.LLM, precision(args)
-    if "MASTER_PORT" not in os.environ:  # torchrun sets it; else two stages would share TRL's 29500
+    if "MASTER_PORT" not in os.environ:  # torchrun sets it; otherwise two stages would share TRL's port 29500
         (port,) = free_ports(1)
         os.environ |= {"MASTER_ADDR": vllm_server.HOST, "MASTER_PORT": str(port)}
 
     def start(**options: Any) -> Any:
-        # TRL's seed is the number of the group of processes that share an engine, and sample the same
+        # TRL's seed is the number of a group of processes that share an engine and sample the same
         seed = args.seed + GROUP_STRIDE * options["seed"]
         try:
             return plain(**options | {"dtype": dtype, "seed": seed})

@@ -17,7 +17,7 @@ MEASURED = 1024  # prompts of the training data, evenly spread, whose comparison
 
 @dataclass(frozen=True)
 class Split:
-    """Comparisons to train on or to measure, a row for each prompt, with the token ids of their responses."""
+    """Comparisons for training or measuring: a row for each prompt, with the token ids of its responses."""
 
     rows: Sequence[Row]
     sequences: list[Sequences]
@@ -34,7 +34,7 @@ class Data:
 
     splits: Mapping[str, Split]
     sample: Split  # evenly spread prompts of the training data
-    demonstrations: Sequences  # the mean reward of these is to be 0
+    demonstrations: Sequences  # demonstrations whose mean reward is to be 0
     skipped: Mapping[str, int]  # number of skipped prompts by the reason
 
     @property
@@ -52,7 +52,9 @@ class Data:
         return max(map(len, [*self.splits["train"].flat, *self.scored["validation"], *self.demonstrations]))
 
 
-def read(stage: RewardModelStage, job: Job, tokenizer: Any, args: Any) -> tuple[Data, list[health.Check]]:
+def read_comparisons(
+    stage: RewardModelStage, job: Job, tokenizer: Any, args: Any
+) -> tuple[Data, list[health.Check]]:
     """Return the data that the members learn from, and its checks. Raises UserError at the first error."""
     rows, counts = preferences.usable(preferences.load(job.inputs["data"]))
     checks, skipped = health.stop_at_errors(preferences.checks(rows, counts)), dict(counts)

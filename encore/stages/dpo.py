@@ -38,7 +38,8 @@ from encore.stages.trainer_config import arguments, batch_size, check_evaluation
 FORMULA = "parameters x tokens of prompts and completions x (6 policy + 2 reference)"
 MEASURED = 2048  # pairs of the training data, evenly spread, whose implicit reward is measured at the end
 CHANCE = 0.5
-TIED = 0.01  # share of ties; with more, the policy has not moved, or the completions of a pair are the same
+# largest share of ties; if there are more, the policy has not moved, or pairs have equal completions
+TIED = 0.01
 
 
 def run(stage: DpoStage, job: Job) -> Outcome:
@@ -71,13 +72,13 @@ def run(stage: DpoStage, job: Job) -> Outcome:
         processing_class=policy.tokenizer,
         peft_config=lora.adapters(stage.lora, policy.model, job.seed),
     )
-    if args.precompute_ref_log_probs:  # the log-probabilities are in the data now
+    if args.precompute_ref_log_probs:  # the log-probabilities have been added to the data
         trainer.ref_model = None
         reference.to("cpu")
     done = policy.train(trainer, stage, job)
     policy.save(job.workdir)
     del trainer
-    gc.collect()  # frees the optimizer's state, to have room for the reference
+    gc.collect()  # frees the optimizer's state, which makes room for the reference
     reference.to(policy.model.device)
 
     curve = curves.deterministic(curves.rows(done.history))
@@ -129,7 +130,7 @@ def _checks(
 def _ranked(
     policy: Any, reference: Any, train: Sequence[TokenPair], validation: Sequence[TokenPair], beta: float
 ) -> dict[str, float]:
-    """Return how the implicit reward ranks pairs that were trained on, and held-out pairs."""
+    """Return how well the implicit reward ranks pairs that were trained on, and held-out pairs."""
     every = max(1, len(train) // MEASURED)
     metrics: dict[str, float] = {}
     for split, pairs in (("train", train[::every]), ("validation", validation)):
@@ -150,7 +151,7 @@ def _log_ratios(policy: Any, reference: Any, pairs: Sequence[TokenPair]) -> dict
 
 
 def implicit(ratios: Mapping[str, Tensor], beta: float, split: str) -> dict[str, float]:
-    """Return how the implicit reward ranks the pairs of a split, a tie counting half; {} without pairs."""
+    """Return how well the implicit reward ranks the pairs of a split; a tie counts half; {} without pairs."""
     chosen, rejected = ratios["chosen"], ratios["rejected"]
     if not len(chosen):
         return {}
@@ -167,17 +168,17 @@ def implicit(ratios: Mapping[str, Tensor], beta: float, split: str) -> dict[str,
 
 
 def learnt(metrics: Mapping[str, float]) -> list[health.Check]:
-    """Return warnings about what was learnt; a metric that was not measured is not checked."""
+    """Return warnings about what was learnt. A metric that was not measured is not checked."""
     checks = []
     if (value := metrics.get("accuracy/validation")) is not None:
         text = f"the implicit reward ranks {value:.1%} of the held-out pairs as their labels do"
         text += f" (chance is {CHANCE:.0%})"
-        checks.append(health.check("held_out", value > CHANCE, value, CHANCE, text))
+        checks.append(health.make_check("held_out", value > CHANCE, value, CHANCE, text))
     if (value := metrics.get("ties/train")) is not None:
         text = f"{value:.1%} of the pairs have equal implicit rewards"
-        checks.append(health.check("ties", value <= TIED, value, TIED, text))
+        checks.append(health.make_check("ties", value <= TIED, value, TIED, text))
     if (value := metrics.get("logratio/chosen/train")) is not None:
         text = f"log-probability of the chosen completions went by {value:+.2f} nats"
         text += ": only the difference to the rejected is trained"
-        checks.append(health.check("chosen_logp", value >= 0, value, 0.0, text))
+        checks.append(health.make_check("chosen_logp", value >= 0, value, 0.0, text))
     return checks

@@ -28,7 +28,8 @@ from encore.stages import setup
 from encore.stages.job import Job
 from encore.stages.outcome import Outcome
 
-AT_FIRST = ("groups/wrong_in_mixed",)  # measured before the policy has learned from the groups
+# metrics that are also reported before the policy has learned from the groups
+AT_FIRST = ("groups/wrong_in_mixed",)
 FORMULA = (
     "parameters x tokens of prompts and completions x (2 generation + 6 per iteration of forward and backward"
     " + 2 old log-probabilities, if computed + 2 reference, if beta is not 0);"
@@ -48,7 +49,7 @@ def run(stage: GrpoStage, job: Job) -> Outcome:
 
 
 def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callable[[], None]) -> Outcome:
-    """Do the work of `run` after `args`, a GRPOConfig, is made; `answering` waits for a vLLM server."""
+    """Do the work of `run` once `args`, a GRPOConfig, exists; `answering` waits for a vLLM server."""
     scorers = {}
     if REWARD_MODEL in job.inputs:
         scorers[REWARD_MODEL] = reward_model.load(job.inputs[REWARD_MODEL]).to(args.device)
@@ -82,7 +83,7 @@ def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callabl
 
 
 def _method(stage: GrpoStage, ready: setup.Setup, log: CompletionsLog | None) -> Method:
-    """Return how the stage learns. Raises UserError if the user's objective breaks the contract."""
+    """Return the stage's learning method. Raises UserError if the user's objective breaks the contract."""
     objective = own.objective(stage.objective) if stage.objective else None
     if objective:
         own.try_out(objective, ready.args)

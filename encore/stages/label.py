@@ -37,12 +37,12 @@ from encore.stages.job import Job, task_of
 from encore.stages.outcome import Outcome, untrained
 
 FORMULA = "2 x parameters x tokens of prompts and completions, of each model that scores"
-CHANCE = 0.55  # share of pairs ranked as gold does; with less, there is next to nothing to learn
+CHANCE = 0.55  # share of pairs ranked as gold does; below it, there is almost nothing to learn
 Row = dict[str, Any]
 
 
 def run(stage: LabelStage, job: Job) -> Outcome:
-    """Label, and save the rows."""
+    """Label the samples or preferences, and save the labelled rows."""
     began = time.perf_counter()
     metrics: dict[str, float] = {}
     checks: list[health.Check] = []
@@ -52,11 +52,12 @@ def run(stage: LabelStage, job: Job) -> Outcome:
         ranked = hub_preferences.of_task(present(stage.task), template, stage.held_out, stage.problems)
         rows, scores = samples.of_preferences(ranked), [row["scores"] for row in ranked]
     else:
-        rows, world, earlier = read(stage.by, job.inputs["data"])
+        rows, world, earlier = _read_samples(stage.by, job.inputs["data"])
         labels, tokens, parameters = score(stage, job, rows, world)
         gold = annotators.rewarded(rows, world.rewards["gold"]) if world and "gold" in world.rewards else None
         metrics = annotators.quality(rows, labels, gold) | labels.fitted
-        if earlier is not None:  # RLAIF's alignment: how often the new label agrees with the earlier label
+        # alignment in the sense of RLAIF: how often the new label agrees with the earlier one
+        if earlier is not None:
             metrics["accuracy/given"] = annotators.quality(rows, labels, earlier).get("accuracy", 0.0)
         if "accuracy" in metrics:
             checks.append(_better_than_chance(metrics["accuracy"], int(metrics["pairs"])))
@@ -80,9 +81,9 @@ def run(stage: LabelStage, job: Job) -> Outcome:
     return untrained(metrics, checks, tokens, parameters, FORMULA, began)
 
 
-def read(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | None]:
-    """Return samples, their world (None for Hub data) and the scores of preferences to be labelled anew."""
-    upstream = sentinel.read(place)
+def _read_samples(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | None]:
+    """Return samples, their world (None for Hub data), and the scores of preferences to be labelled anew."""
+    upstream = sentinel.read_sentinel(place)
     if upstream.get("kind") == "label":
         labelling.check_relabels(by, str(place))
         labelled = preferences.load(place)
@@ -94,7 +95,7 @@ def read(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | N
 
 
 def score(stage: LabelStage, job: Job, rows: Sequence[Sample], world: Any) -> tuple[Labels, int, int]:
-    """Return the labeller's scores, and how many tokens and parameters they took."""
+    """Return the labeller's scores, the number of tokens it read, and its number of parameters."""
     by, dials, inputs = stage.by, stage.labeller, job.inputs
     if by in labelling.REWARDS:
         gold = annotators.rewarded(rows, world.rewards["gold"])
@@ -135,7 +136,7 @@ def as_preferences(rows: Sequence[Sample], scores: annotators.Scores, validation
 def as_demonstrations(
     rows: Sequence[Sample], scores: annotators.Scores, keep: str
 ) -> tuple[list[Row], dict[str, float]]:
-    """Return demonstrations, the best completion of each prompt or all right ones, and skipped counts.
+    """Return demonstrations, the best completion of each prompt or all right ones, and skip counts.
 
     A completion is skipped if it is empty, was cut at the cap or has no finite score.
     """
@@ -147,7 +148,7 @@ def as_demonstrations(
                 skipped["skipped/empty"] += 1
             elif cut:
                 skipped["skipped/truncated"] += 1
-            elif value - value != 0:  # NaN or infinite
+            elif value - value != 0:  # true if it is NaN or infinite
                 skipped["skipped/nan"] += 1
             else:
                 good.setdefault(text, value)
@@ -160,4 +161,4 @@ def as_demonstrations(
 
 def _better_than_chance(accuracy: float, pairs: int) -> health.Check:
     message = f"{accuracy:.1%} of the pairs, {pairs} in all, are ranked as gold ranks them"
-    return health.check("accuracy", accuracy >= CHANCE, accuracy, CHANCE, message)
+    return health.make_check("accuracy", accuracy >= CHANCE, accuracy, CHANCE, message)

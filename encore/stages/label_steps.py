@@ -40,7 +40,7 @@ Beginning = tuple[int, str]  # number of the row, text of the beginning
 
 
 def run(stage: LabelStepsStage, job: Job) -> Outcome:
-    """Label, and save the rows."""
+    """Label the steps, and save the labelled rows."""
     began = time.perf_counter()
     if stage.by == "dataset":
         assert stage.template is not None
@@ -76,7 +76,7 @@ def run(stage: LabelStepsStage, job: Job) -> Outcome:
 
 
 def _distinct_beginnings(rows: Sequence[Sample], ends: Sequence[Sequence[Sequence[int]]]) -> list[Beginning]:
-    """Return every beginning of a completion of `rows` that ends with a step, once, in order."""
+    """Return the beginnings of completions of `rows` that end with a step, each once, in order."""
     return [
         *dict.fromkeys(
             (number, text[:end])
@@ -88,7 +88,7 @@ def _distinct_beginnings(rows: Sequence[Sample], ends: Sequence[Sequence[Sequenc
 
 
 def _estimated(right: Sequence[float], estimation: str) -> float:
-    """Return the label of a step from which roll-outs ended right (1) or wrong (0)."""
+    """Return the label of a step from the results of its rollouts: 1 for a right end, 0 for a wrong one."""
     return max(right) if estimation == "hard" else sum(right) / len(right)
 
 
@@ -124,7 +124,7 @@ def _labelled(
 
 
 def _counts(solved: Sequence[Solved]) -> dict[str, float]:
-    """Return the numbers of problems, solutions, steps and answers, and mean labels of the last two."""
+    """Return the numbers of problems, solutions, steps and answers; mean labels of steps and answers."""
     labels = [label for row in solved for steps in row["steps"] for _, label in steps[:-1]]
     answers = [steps[-1][1] for row in solved for steps in row["steps"]]
     return {

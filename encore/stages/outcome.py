@@ -1,4 +1,4 @@
-"""The outcome that the `run` of every stage returns, and the files that every stage has."""
+"""The outcome that `run` of every stage returns, and the files that every stage writes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from encore.runtime import curves, files, health, provenance, sentinel
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished stage. Its product, a model or data, lies in the folder `final` of its checkpoints."""
+    """The outcome of a stage. The product, a model or data, is in the folder `final` of its checkpoints."""
 
     metrics: dict[str, float]
     health: list[health.Check]
     fit: provenance.Fit
     flops_a_token: float
     formula: str  # text that says how `flops_a_token` and the tokens are counted
-    curve: Sequence[curves.Row] = ()  # without times; empty if nothing is trained
+    curve: Sequence[curves.Row] = ()  # the curve without times; empty if nothing is trained
     clean: Callable[[], None] = lambda: None  # removes the training state
 
     def write(self, out: Path, product: Path, record: dict[str, Any], started: str) -> None:
-        """Write curve.csv and provenance.json beside `out`, then `out`, as a sign that all is there.
+        """Write curve.csv and provenance.json beside `out`, and then `out`: it shows that all is there.
 
-        `record` is what the stage was asked to do; `started` is when, in UTC.
+        `record` says what the stage was asked to do; `started` is the time, in UTC.
         """
         steps = {step: sentinel.of_folder(path) for step, path in sentinel.kept_in(product.parent).items()}
         files.write(out.with_name("curve.csv"), curves.text(self.curve))
@@ -51,7 +51,7 @@ def untrained(
     formula: str,
     began: float,
 ) -> Outcome:
-    """Return the outcome of a stage that makes data and no training step.
+    """Return the outcome of a stage that makes data without training steps.
 
     A model of `parameters` parameters has read or written `tokens`. `began` is a time of time.perf_counter.
     """

@@ -1,4 +1,4 @@
-"""The policy that a stage starts from: loading it, what belongs to it, and saving it."""
+"""The policy that a stage starts from: how it is loaded, what belongs to it, and how it is saved."""
 
 import copy
 from collections.abc import Mapping
@@ -27,21 +27,22 @@ class Policy:
     source: Source
     tokenizer: Any
     model: Any
-    saved_dtype: str | None = None  # the key of the stage; None: the type of the training
-    generation: Any = field(init=False)  # as loaded: trainers change the model's for their rollouts
+    saved_dtype: str | None = None  # the stage's key `saved_dtype`; None: the dtype of training
+    # the generation config as it was loaded, because trainers change the model's for their rollouts
+    generation: Any = field(init=False)
 
     def __post_init__(self) -> None:
         self.generation = copy.deepcopy(self.model.generation_config)
 
     def train(self, trainer: Any, stage: SftStage | DpoStage | GrpoStage | PpoStage, job: Job) -> Fit:
-        """Train to the last step; the weights of `model` then contain what was learnt."""
+        """Train to the last step; `model` then has the trained weights."""
         every, keep = stage.evaluate_every, partial(language_model.keep, **self._saved)
         done = fit(trainer, job.progress, (every, keep) if every else None)
         self.model = lora.merged(trainer.model, self.saved_dtype)
         return done
 
     def save(self, workdir: Path) -> None:
-        """Write model, tokenizer and the generation config as loaded to `workdir`/final."""
+        """Write model, tokenizer and the generation config as it was loaded to `workdir`/final."""
         language_model.save(self.model, folder=workdir / "final", **self._saved)
 
     @property
@@ -50,9 +51,9 @@ class Policy:
 
 
 def locate_policy(stage: FromPolicy | LabelStage, inputs: Mapping[str, Path]) -> tuple[Source, Any]:
-    """Return where a stage's policy comes from, the input `policy` or the key `model`; and its tokenizer.
+    """Return the source of a stage's policy, the input `policy` or the key `model`; its tokenizer.
 
-    If the stage puts its prompts as a chat, the tokenizer's end of sequence is the end of a turn.
+    If the stage uses the chat template, the tokenizer's end of sequence is the end of a turn.
     """
     model = stage.model if isinstance(stage, FromPolicy) else None
     source = language_model.locate(inputs.get("policy") or model)
@@ -63,9 +64,9 @@ def locate_policy(stage: FromPolicy | LabelStage, inputs: Mapping[str, Path]) ->
 
 
 def load_policy(stage: FromPolicy, inputs: Mapping[str, Path], **options: Any) -> Policy:
-    """Return the policy that a stage starts from; `options` are those of `from_pretrained`.
+    """Return the policy that a stage starts from; `options` are the options of `from_pretrained`.
 
-    If the stage puts its prompts as a chat, the end of a turn ends the policy's completions from here on.
+    If the stage uses the chat template, the end of a turn ends the policy's completions from now on.
     """
     source, tokenizer = locate_policy(stage, inputs)
     model = language_model.load(source, **options)
@@ -75,7 +76,7 @@ def load_policy(stage: FromPolicy, inputs: Mapping[str, Path], **options: Any) -
 
 
 def load_reference(policy: Policy, inputs: Mapping[str, Path], **options: Any) -> Any:
-    """Return the reference model: the input `reference`, or the policy as it starts.
+    """Return the reference model: the input `reference`, or else a copy of the initial policy.
 
     Raises UserError if the reference and the policy have different tokenizers.
     """
@@ -88,12 +89,12 @@ def load_reference(policy: Policy, inputs: Mapping[str, Path], **options: Any) -
 
 
 def positions(model: Any) -> int | None:
-    """Return the tokens that fit into a model's context; None if the configuration does not say."""
+    """Return the number of tokens in a model's context; None if the configuration does not say."""
     return getattr(model.config, "max_position_embeddings", None)
 
 
 def loading_options(stage: TuningStage, args: Any) -> dict[str, Any]:
-    """Return the options of `from_pretrained` for the models of a stage, by `args` and `lora`.
+    """Return the options of `from_pretrained` for the models of a stage, from `args` and `lora`.
 
     The `model_init_kwargs` of `args`, a configuration of TRL's, are removed from it: TRL refuses them beside
     a loaded model.

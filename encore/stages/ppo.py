@@ -32,7 +32,8 @@ FORMULA = (
     " in bf16, + 6 an epoch) + 2 x reference parameters + critic parameters x (2 + 6 an epoch));"
     " reward model and pretraining documents not counted"
 )
-MEASURED = ("accuracy", "gold")  # at weight 0 if not rewarded, so that all curves can be compared
+# rewards that are logged, at weight 0 if not rewarded, so that all curves can be compared
+MEASURED = ("accuracy", "gold")
 # the mean over the first fifth of the steps says how fast the policy learns with a critic
 AT_FIRST = ("reward", "rewards/gold/mean", "value_loss", "explained_variance")
 # below 0, the critic predicts the returns worse than their mean does
@@ -50,7 +51,7 @@ def run(stage: PpoStage, job: Job) -> Outcome:
 
 
 def as_one_group(stage: PpoStage) -> PpoStage:
-    """Return the stage with its rollout as one group: TRL refuses groups of size 1."""
+    """Return the stage with its rollout as one group, because TRL refuses groups of size 1."""
     if stage.args.num_generations != 1:
         return stage
     whole = stage.completions(gpus.processes())
@@ -58,7 +59,7 @@ def as_one_group(stage: PpoStage) -> PpoStage:
 
 
 def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) -> Outcome:
-    """Do the work of `run` after `args`, a GRPOConfig, is made; `answering` waits for a vLLM server."""
+    """Do the work of `run` once `args`, a GRPOConfig, exists; `answering` waits for a vLLM server."""
     scorers = {role: reward_model.load(job.inputs[role]) for role in stage.learned if role in job.inputs}
     ready = setup.prepared(stage, job, args, {0: args.max_completion_length}, scorers, MEASURED)
     policy, log = ready.policy, setup.opened(job)
@@ -66,7 +67,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
     documents = None
     if stage.ptx:
         parts = args.world_size * args.gradient_accumulation_steps if stage.global_batch else 1
-        documents = ptx.read(stage.ptx, policy.tokenizer, args.seed, parts)
+        documents = ptx.read_documents(stage.ptx, policy.tokenizer, args.seed, parts)
     answering()
     valued = critic(stage.critic, policy.model, scorers.get(REWARD_MODEL), args.seed)
     if stage.lora:
@@ -80,7 +81,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
         ptx=documents,
     )
     trainer = ready.trainer(method)
-    for scorer in scorers.values():  # a reward model is no longer whole after the critic has its copy
+    for scorer in scorers.values():  # a reward model is incomplete once the critic has taken its copy
         scorer.spread() if gpus.sharded() else scorer.to(args.device)
     done = policy.train(trainer, stage, job)
     policy.save(job.workdir)
@@ -103,9 +104,9 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
 
 
 def _flops_a_token(ready: setup.Setup, sizes: dict[str, int], fine: bool) -> float:
-    """Return the operations for a token by FORMULA; `fine`: the sampler's log-probabilities are used."""
+    """Return the operations for a token; `fine`: the sampler's log-probabilities serve as old ones."""
     policy, epochs = ready.policy.model, ready.args.num_iterations
-    # 6: old log-probabilities are computed for the KL, and again for the loss
+    # 6, because old log-probabilities are computed for the KL, and again for the loss
     flops = (sizes["parameters"] - idle(policy)) * ((4 if fine else 6) + 6 * epochs)
     compared = ready.reference or policy
     flops += 2 * (lora.parameters(compared) - idle(compared))
@@ -123,9 +124,9 @@ def critic(start: str | None, policy: Any, scorer: RewardModel | None, seed: int
 
 
 def _critic_explains(scalars: dict[str, float]) -> list[health.Check]:
-    """Warn if the critic predicts the returns no better than their mean does."""
+    """Warn if the critic predicts the returns no better than their mean would."""
     value = scalars.get("last_fifth/explained_variance")
     if value is None:
         return []
     message = f"the critic explains {value:.0%} of the variance of the returns in the last fifth of the steps"
-    return [health.check("explained_variance", value > EXPLAINED, value, EXPLAINED, message)]
+    return [health.make_check("explained_variance", value > EXPLAINED, value, EXPLAINED, message)]

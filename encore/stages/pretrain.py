@@ -41,7 +41,7 @@ def run(stage: PretrainStage, job: Job) -> Outcome:
     replies = tokenizer([reply + tokenizer.eos_token for _, reply in texts])["input_ids"]
     documents = [document(*pair) for pair in zip(prompts, replies, strict=True)]
     longest = max(len(tokens["input_ids"]) for tokens in documents)
-    some = ["".join(text) for text in texts[:: max(1, len(texts) // 1000)]]  # of every task
+    some = ["".join(text) for text in texts[:: max(1, len(texts) // 1000)]]  # texts from every task
     checks = health.stop_at_errors(
         [
             health.known_tokens(tokenizer, some, "document"),

@@ -32,12 +32,12 @@ from encore.stages.job import Job
 from encore.stages.outcome import Outcome, untrained
 from encore.stages.policy import locate_policy
 
-# with less than a tenth, the data come from the easiest problems only
+# if fewer problems have a right completion, the data come from the easiest problems only
 COVERED = 0.10
 
 
 def run(stage: RejectionSamplingStage, job: Job) -> Outcome:
-    """Sample, and save the completions that are kept; every completion goes to completions.jsonl."""
+    """Sample, and save the completions that pass the filters; every completion goes to completions.jsonl."""
     began = time.perf_counter()
     args, task, thresholds = stage.args, stage.questions, stage.keep
     names = ["accuracy", *sorted(thresholds)]
@@ -75,7 +75,7 @@ def run(stage: RejectionSamplingStage, job: Job) -> Outcome:
     text = f"{covered:.1%} of {len(problems)} problems have a {'kept' if thresholds else 'right'} completion"
     checks += [
         health.truncated(metrics["truncation_rate"]),
-        health.check("covered", covered >= COVERED, covered, COVERED, text),
+        health.make_check("covered", covered >= COVERED, covered, COVERED, text),
     ]
     return untrained(metrics, checks, drawn.tokens, drawn.parameters, FORMULA, began)
 
@@ -88,7 +88,7 @@ def log(
     kept: Sequence[int],
     size: int,
 ) -> None:
-    """Write every completion with its scores, and whether it is kept, to `path`."""
+    """Write every completion to `path`, with its scores and whether it is kept."""
     chosen = {*kept}
     file = CompletionsLog(path)
     file.cut(0)  # removes what a killed run has left

@@ -46,7 +46,8 @@ FORMULA = "6 x parameters x tokens of prompts and responses (forward and backwar
 MEMBER_STRIDE = 10_007  # difference between the seeds of two members
 SIGMAS = 2.0  # a held-out accuracy within this many standard errors of a half may be chance
 EVALUATED = {"eval_accuracy": "accuracy/validation", "eval_loss": "loss/validation"}
-ARRANGED = {"grouped": (grouped, "prompts"), "shuffled": (shuffled, "pairs")}  # and what an element is
+# comparisons -> the function that arranges them, and the name of an element
+ARRANGED = {"grouped": (grouped, "prompts"), "shuffled": (shuffled, "pairs")}
 
 
 def run(stage: RewardModelStage, job: Job) -> Outcome:
@@ -63,8 +64,9 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
         member_args.run_name = (
             f"{member_args.run_name}/member{number}" if member_args.run_name else member_args.run_name
         )
-    data, checks = comparisons.read(stage, job, tokenizer, args[0])
-    raw: dict[str, list[np.ndarray]] = {name: [] for name in data.scored}  # of each member, (sequences,)
+    data, checks = comparisons.read_comparisons(stage, job, tokenizer, args[0])
+    # scores of each member, (sequences,)
+    raw: dict[str, list[np.ndarray]] = {name: [] for name in data.scored}
     fits: list[Fit] = []
     partly = reward_model.begin(job.workdir / "final")
     for number, member_args in enumerate(args):
@@ -76,7 +78,7 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
         done, model = train(model, tokenizer, member_args, data.splits, stage, job)
         fits.append(done)
         for name, sequences in data.scored.items():
-            raw[name].append(reward_model.read(model, sequences).double().numpy())
+            raw[name].append(reward_model.raw_scores(model, sequences).double().numpy())
         reward_model.add(partly, number, model)
     bias, scale = _normalised(raw, bool(data.demonstrations), stage.normalize or "mean")
     reward_model.finish(partly, tokenizer, bias, scale, job.workdir / "final")
@@ -143,7 +145,7 @@ def train(
     stage: RewardModelStage,
     job: Job,
 ) -> tuple[Fit, Any]:
-    """Train `model`, on elements that are prompts (`grouped`) or single pairs (`shuffled`), and return it.
+    """Train `model` on elements that are whole prompts (`grouped`) or single pairs (`shuffled`); return it.
 
     Adapters of the stage are trained together with the head, and then added to the weights.
     """
@@ -193,13 +195,13 @@ def _clean_all(folders: Sequence[Path]) -> None:
 
 
 def renamed(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a log entry with our names for the evaluated metrics, without the rest of an evaluation."""
+    """Return a log entry with our names for evaluated metrics, without other evaluation values."""
     names = {name: EVALUATED.get(name, name) for name in entry}
     return {new: entry[old] for old, new in names.items() if not new.startswith("eval_")}
 
 
 def mean_curve(members: Sequence[Sequence[curves.Row]]) -> list[curves.Row]:
-    """Return the mean over members of each metric at each step. Only provenance.json sums up their tokens."""
+    """Return the mean over members of each metric at each step; provenance.json sums the tokens."""
     values: dict[tuple[int, str], list[float]] = {}
     for curve in members:
         for step, name, value in curve:
@@ -208,7 +210,7 @@ def mean_curve(members: Sequence[Sequence[curves.Row]]) -> list[curves.Row]:
 
 
 def total(fits: Sequence[Fit]) -> Fit:
-    """Return the training of all members as one."""
+    """Return the trainings of all members, added up as one training."""
     return Fit(
         [],
         sum(each.steps for each in fits),
@@ -233,4 +235,4 @@ def above_chance(metrics: Mapping[str, float]) -> list[health.Check]:
     limit = 0.5 + SIGMAS * metrics["accuracy/validation_se"]
     value = metrics["accuracy/validation"]
     text = f"{value:.1%} of the held-out pairs are ranked as labelled; chance may give up to {limit:.1%}"
-    return [health.check("chance", value > limit, value, min(limit, 1.0), text)]
+    return [health.make_check("chance", value > limit, value, min(limit, 1.0), text)]

@@ -20,12 +20,12 @@ from encore.stages.job import Job
 from encore.stages.outcome import Outcome, untrained
 from encore.stages.policy import locate_policy
 
-# with less than a half, most comparisons would be of a text with itself
+# if fewer texts are distinct, most comparisons would be of a text with itself
 DISTINCT = 0.50
 
 
 def run(stage: SampleStage, job: Job) -> Outcome:
-    """Sample, and save every completion."""
+    """Draw the completions, and save all of them."""
     began = time.perf_counter()
     source, tokenizer = locate_policy(stage, job.inputs)
     skip, most = stage.skip, stage.problems
@@ -51,7 +51,7 @@ def run(stage: SampleStage, job: Job) -> Outcome:
     text = f"{distinct:.1%} of completions differ from all before of the same prompt"
     checks += [
         health.truncated(metrics["truncation_rate"]),
-        health.check("distinct", distinct >= DISTINCT, distinct, DISTINCT, text),
+        health.make_check("distinct", distinct >= DISTINCT, distinct, DISTINCT, text),
     ]
     return untrained(metrics, checks, drawn.tokens, drawn.parameters, FORMULA, began)
 

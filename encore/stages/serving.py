@@ -17,17 +17,18 @@ from encore.sampling import vllm_server
 from encore.stages.job import Job
 from encore.stages.policy import locate_policy
 
-LOG = "vllm.log"  # beside metrics.json
+LOG = "vllm.log"  # file beside metrics.json
 
 
 @contextmanager
 def server(stage: RolloutStage, job: Job, args: Any) -> Iterator[Callable[[], None]]:
-    """Start the server that `args`, a GRPOConfig, asks for, if any, and stop it after the `with` block.
+    """Start the server that `args`, a GRPOConfig, ask for, if any, and stop it after the `with` block.
 
-    Yields a function that waits until the server answers. Call it after loading what can be loaded meanwhile,
-    and before the trainer is made. If a stage has several processes, the first process starts the server, and
-    `args` gets the server's address. If a machine is reserved for the server, it runs there and listens to
-    the cluster's network. Raises UserError if there is no GPU for the server beside the GPUs that train.
+    Yields a function that waits until the server answers. Call it before the trainer is made, and after
+    loading whatever can be loaded meanwhile. If a stage has several processes, the first process starts the
+    server, and `args` get the server's address. If a machine is reserved for the server, it runs there and
+    listens to the cluster's network. Raises UserError if there is no GPU for the server beside the GPUs that
+    train.
     """
     if not (args.use_vllm and args.vllm_mode == "server" and gpus.first()):
         yield lambda: None
@@ -38,7 +39,7 @@ def server(stage: RolloutStage, job: Job, args: Any) -> Iterator[Callable[[], No
     source, _ = locate_policy(stage, job.inputs)
     machine = nodes.server()
     host = nodes.address(machine) if machine else vllm_server.HOST
-    port, args.vllm_group_port = free_ports(2)  # free on this machine, and hardly in use on another
+    port, args.vllm_group_port = free_ports(2)  # free on this machine, and probably unused on another
     args.vllm_server_base_url = f"http://{host}:{port}"
     _bypass_proxies(host)
     workers = len(names.split(",")) if names else 0
@@ -67,6 +68,6 @@ def precision(args: Any) -> str:
 
 
 def _bypass_proxies(host: str) -> None:
-    """Have TRL's client, which obeys http_proxy, speak to the server directly."""
+    """Make TRL's client speak to the server directly; otherwise it would obey http_proxy."""
     for name in ("no_proxy", "NO_PROXY"):
         os.environ[name] = ",".join(filter(None, [os.environ.get(name), host]))

@@ -1,4 +1,4 @@
-"""The parts that grpo and ppo need before their trainer: policy, tasks, rewards, prompts, checks."""
+"""The parts that stages grpo and ppo need before their trainer: policy, tasks, rewards, prompts, checks."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,31 +38,32 @@ RolloutStage = GrpoStage | PpoStage
 
 @dataclass(frozen=True)
 class Task:
-    """A task of a stage; `name` is its domain, or "" if it is the only task."""
+    """A task of a stage; `name` is its domain, or "" if the stage has only one task."""
 
     name: str
-    part: RolloutStage | Domain  # has the task, template, rewards, problems and, for a domain, its share
-    world: Any  # None for Hub data
+    # the part of the stage with task, template, rewards, problems and, for a domain, its share
+    part: RolloutStage | Domain
+    world: Any  # the task's world; None for Hub data
     weights: dict[str, float]
     rewards: dict[str, rules.Reward]
     problems: Any  # a dataset of encore.data.prompts
     checks: list[health.Check]  # checks of the problems that were left out
-    long: int | None  # number of prompts left out for their length; None if no prompt is too long
+    long: int | None  # number of prompts left out for their length; None if the length is not limited
 
 
 @dataclass(frozen=True)
 class Setup:
-    """The parts that are ready before the trainer is made."""
+    """The parts of a stage that are ready before the trainer is made."""
 
     stage: RolloutStage
     args: Any  # a GRPOConfig
     policy: Policy
     reference: Any  # a model; None without a KL, or if the reference is the policy without its adapters
     tasks: list[Task]
-    dataset: Any  # of the prompts, in the columns that rewards read
+    dataset: Any  # dataset of the prompts, in the columns that rewards read
 
     def trainer(self, method: Method) -> RolloutTrainer:
-        """Return the trainer, whose rewards apply to the prompts of their own domain alone."""
+        """Return the trainer, in which each domain's rewards apply to the domain's prompts only."""
         functions: list[rules.Reward | OfDomain] = [
             routed(function, name, task.name) if task.name else function
             for task in self.tasks
@@ -82,7 +83,7 @@ class Setup:
 
 @contextmanager
 def started(stage: RolloutStage, job: Job, **defaults: Any) -> Iterator[tuple[Any, Callable[[], None]]]:
-    """Yield the arguments of TRL, and a function that waits for the vLLM server that they ask for, if any."""
+    """Yield the arguments of TRL, and a function that waits for the stage's vLLM server, if it has one."""
     args = arguments(GRPOConfig, stage, job.workdir, job.seed, **(defaults_of(stage.args) | defaults))
     check_cache(args)
     with colocated.engine(args), serving.server(stage, job, args) as answering:
@@ -90,11 +91,11 @@ def started(stage: RolloutStage, job: Job, **defaults: Any) -> Iterator[tuple[An
 
 
 def defaults_of(args: GrpoArgs) -> dict[str, Any]:
-    """Return the arguments of TRL that differ from its defaults unless a recipe's `args` set them."""
+    """Return the defaults for TRL's arguments that differ from TRL's own; a recipe's `args` replace them."""
     # on a CPU a static cache is a tenth faster than one that grows by copying
     growing = torch.cuda.is_available() or args.bf16
     cache = {} if growing else {"cache_implementation": "static"}
-    # a large model loads for minutes; a vLLM server that fails is noticed at once
+    # a large model loads for minutes, while a vLLM server that fails is noticed at once
     return {"save_steps": 20, "vllm_server_timeout": 1200.0, **cache}
 
 
@@ -104,7 +105,7 @@ def check_cache(args: Any) -> None:
     if mixed and "static" in (args.cache_implementation or ""):
         raise UserError(
             f"args.cache_implementation: {args.cache_implementation} holds keys and values in one precision, "
-            "and bf16 mixes two; remove it, or set bf16 to false"
+            "but bf16 mixes two; remove it, or set bf16 to false"
         )
 
 
@@ -125,7 +126,8 @@ def prepared(
     options = loading_options(stage, args)
     policy = load_policy(stage, job.inputs, **options)
     compared = isinstance(stage, PpoStage) or args.beta
-    adapted = stage.lora and "reference" not in job.inputs  # the policy without adapters is the reference
+    # if there are adapters, the policy without them is the reference
+    adapted = stage.lora and "reference" not in job.inputs
     reference = load_reference(policy, job.inputs, **options) if compared and not adapted else None
     end_with_turns(args, stage, policy)
     tasks = tasks_of(stage, job, policy.tokenizer, caps, scorers, measured)
@@ -197,12 +199,12 @@ def _scored(
 
 
 def skipped(tasks: Sequence[Task]) -> dict[str, int]:
-    """Return the number of prompts left out for their length: `skipped/long`, with the name of a domain."""
+    """Return the number of prompts that were too long, as `skipped/long`, with the name of a domain."""
     return {f"skipped/long/{task.name}".rstrip("/"): task.long for task in tasks if task.long is not None}
 
 
 def _dataset(stage: RolloutStage, tasks: Sequence[Task], args: Any) -> Any:
-    """Return the prompts in the columns that rewards read; with domains or a replay, in the order of use."""
+    """Return the prompts with the columns that rewards read; with domains or replay, in the order of use."""
     if isinstance(stage, GrpoStage) and stage.domains is not None:
         shares = {name: domain.share or 0.0 for name, domain in stage.domains.items()}
         problems = {task.name: task.problems for task in tasks}
@@ -279,7 +281,7 @@ def before_rollouts(
 
 
 def opened(job: Job) -> CompletionsLog | None:
-    """Return the log of completions in the workdir; training cuts it back to where it resumes.
+    """Return the log of completions in the workdir; training cuts it back to the step where it resumes.
 
     If a stage has several processes, only the first has a log, for the rollouts of all; the others get None.
     """

@@ -49,7 +49,7 @@ from encore.stages.outcome import Outcome
 from encore.stages.policy import Policy, load_policy, loading_options, locate_policy, positions
 from encore.stages.trainer_config import arguments, batch_size
 
-LONG = "long"  # a reason to skip
+LONG = "long"  # reason to skip a document that is too long
 FORMULA = "6 x parameters x tokens of the documents (forward and backward)"
 
 
@@ -130,7 +130,7 @@ def _checks(
 def _clean(
     sources: dict[str, list[Demonstration]], evaluated: DataSets
 ) -> tuple[dict[str, list[Demonstration]], list[health.Check]]:
-    """Return the rows whose question is in no evaluation's data set, and a check that counts the others."""
+    """Return the rows with questions in no evaluation's data set, and a check that counts the others."""
     if not evaluated:
         return sources, []
     questions = asked(evaluated)
@@ -145,7 +145,7 @@ def _clean(
 def documents(
     rows: Sequence[Demonstration], tokenizer: Any, whole: bool, max_length: int | None = None
 ) -> list[dict[str, list[int]]]:
-    """Return `input_ids` and `labels` of each demonstration of at most `max_length` tokens with its ends.
+    """Return `input_ids` and `labels` of each demonstration of at most `max_length` tokens, ends included.
 
     With `whole` the prompts carry a loss as well.
     """
@@ -173,7 +173,7 @@ def _require_some(left: Sequence[Any], total: int, skipped: Mapping[str, int]) -
 
 
 def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the dropout rates of the model at `source` that `options` replace."""
+    """Return the dropout rates in the configuration at `source` that `options` replace."""
     names = [name for name in options if "dropout" in name]
     if not names:
         return {}
@@ -182,10 +182,10 @@ def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def none_skipped(total: int, skipped: Mapping[str, int], max_length: int | None = None) -> list[health.Check]:
-    """Return a warning for each reason to skip demonstrations; empty ones would teach a policy silence."""
+    """Return a warning for each reason to skip demonstrations. Empty ones would teach a policy silence."""
     words = {LONG: f"longer than max_length {max_length}"}
     return [
-        health.check(
+        health.make_check(
             reason,
             False,
             count,

@@ -1,4 +1,4 @@
-"""A reward model of right and wrong, which stage `reward_model` trains if it has the key `labels`.
+"""The part of stage `reward_model` for the key `labels`: a reward model that learns right and wrong.
 
 A head learns each label at its position. With `outcome` the label is at the end of a completion, by its
 answer (Cobbe et al. 2021). With `steps` there are also labels at the end of every step (Lightman et al.
@@ -37,11 +37,11 @@ from encore.worlds.protocol import World
 
 FORMULA = "6 x parameters x tokens of prompts and completions (forward and backward)"
 VALIDATION = 0.1  # share of the prompts that are held out
-CHANCE = 0.55  # chance to score a right label above a wrong one; with less, next to nothing was learnt
+CHANCE = 0.55  # probability to score a right label above a wrong one; below it, almost nothing was learnt
 
 
 def run(stage: RewardModelStage, job: Job) -> Outcome:
-    """Train, and save the reward model."""
+    """Train and save the reward model."""
     rows, label, chosen = _labelled(stage, job.inputs["data"])
     source, tokenizer = locate_policy(stage, job.inputs)
     args = arguments(RewardConfig, stage, job.workdir / "member0", job.seed, save_steps=100)
@@ -98,26 +98,26 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
 def _labelled(
     stage: RewardModelStage, data: Path
 ) -> tuple[Sequence[samples.Sample], Callable[[Any], "Labeller"], Callable[[Steps], Steps]]:
-    """Return the rows of `data`, a maker of their labeller, and a choice of the steps to learn.
+    """Return the rows of `data`, a function that makes their labeller, and one that chooses steps to learn.
 
-    Raises UserError if steps are to be learnt that nobody can label.
+    Raises UserError if nothing can label the steps to be learnt.
     """
     outcome = stage.labels == "outcome"
     if (
-        sentinel.read(data).get("kind") == "label_steps"
-    ):  # all labelled steps are learnt, because a roll-out may mend a wrong step
+        sentinel.read_sentinel(data).get("kind") == "label_steps"
+    ):  # all labelled steps are learnt, because a rollout may repair a wrong step
         return step_labels.load(data), as_given, _last if outcome else lambda steps: steps
     task = task_of(data)
     world, chosen = task.make_world(), _last if outcome else until_wrong
     if world is not None:
         return samples.load(data), partial(by_world, world), chosen
     if not outcome:
-        raise UserError(f"labels: steps: {data} has no world, whose step verifier labels")
+        raise UserError(f"labels: steps: {data} has no world with a step verifier that could label it")
     return samples.load(data), lambda tokenizer: by_answer(verifiers.of_task(task)), chosen
 
 
 def _split(rows: Sequence[samples.Sample], problems: int | None) -> dict[str, list[samples.Sample]]:
-    """Return the rows by their split; the training split has the first `problems`, or raise UserError."""
+    """Return the rows by split, with the first `problems` for training. Raises UserError if too few."""
     split: dict[str, list[samples.Sample]] = {name: [] for name in preferences.SPLITS}
     for row in rows:
         split[preferences.split_of_prompt(row["prompt"], VALIDATION)].append(row)
@@ -135,7 +135,7 @@ def _checks(kept: Mapping[str, Sequence[Solution]], long: int, args: Any) -> lis
     checks = health.stop_at_errors(
         [
             health.enough(len(kept["train"]), batch_size(args), "completions"),
-            health.check("long", long == 0, long, 0, message),
+            health.make_check("long", long == 0, long, 0, message),
         ]
     )
     check_evaluation(args, len(kept["validation"]), "held-out completions")
@@ -157,7 +157,7 @@ def by_world(world: World, tokenizer: Any) -> Labeller:
 
 
 def by_answer(verify: Verifier) -> Labeller:
-    """Return a labeller of the whole completion alone, by the verifier of the data set's answers."""
+    """Return a labeller that labels only the whole completion, by the verifier of the data set's answers."""
 
     def label(row: samples.Sample, number: int, ids: list[int]) -> Steps:
         problem = samples.problem(row)
@@ -211,15 +211,17 @@ def _last(steps: Steps) -> Steps:
 
 
 def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:
-    """Measure how well held-out labels are predicted, all (`…/validation`) and before the answer (`…/steps`).
+    """Measure how well held-out labels are predicted: all labels, and labels of steps alone.
+
+    The metrics end in `/validation` for all labels, and in `/steps` for labels before the answer.
 
     `accuracy` is the share predicted; `right` the share labelled right; `auc` the probability that a right
-    one scores above a wrong one (a tie counts half), if there are both.
+    step scores above a wrong one (a tie counts half), if there are both.
     """
     prefixes = [solution["ids"][: place + 1] for solution in held_out for place in solution["places"]]
     if not prefixes:
         return {}
-    scores = reward_model.read(model, prefixes).double().numpy()
+    scores = reward_model.raw_scores(model, prefixes).double().numpy()
     right = np.array([label > 0.5 for solution in held_out for label in solution["labels"]])
     step = np.array(
         [place < len(solution["ids"]) - 1 for solution in held_out for place in solution["places"]]
@@ -237,7 +239,7 @@ def _above_chance(metrics: dict[str, float]) -> list[health.Check]:
         return []
     value = metrics["auc/validation"]
     text = f"a right one of the held-out labels scores above a wrong one with chance {value:.1%}"
-    return [health.check("chance", value > CHANCE, value, CHANCE, text)]
+    return [health.make_check("chance", value > CHANCE, value, CHANCE, text)]
 
 
 def _clean(folder: Path) -> None:

@@ -12,14 +12,14 @@ from encore.runtime import gpus, tracking
 
 
 def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int, **defaults: Any) -> Any:
-    """Return `config_class` with a stage's `args`, over `defaults` and the options that all stages have.
+    """Return `config_class` with a stage's `args`, on top of `defaults` and of options that all stages have.
 
     With `global_batch`, this process gets its part of the batch, by the number of processes. There is no
     tracker but the chosen one, no tqdm, no pinned memory. Bf16 and gradient checkpointing, which only cost
     time on a CPU, are off there unless `args` asks for them. Raises UserError for a value that the class
     refuses, and for bf16, TRL's default, on a GPU without it.
     """
-    known = {each.name for each in fields(config_class)}  # for PPO, `args` has more keys
+    known = {each.name for each in fields(config_class)}  # for PPO, `args` has keys that this class lacks
     args = {
         name: value
         for name, value in stage.args.model_dump(mode="json", exclude_unset=True).items()
@@ -39,11 +39,12 @@ def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int,
         **tracking.arguments(),
         "disable_tqdm": True,
         "dataloader_pin_memory": False,
-        "ddp_find_unused_parameters": False,  # no parameter is unused; TRL's default looks at every step
+        # no parameter is unused, and TRL's default searches for unused ones at every step
+        "ddp_find_unused_parameters": False,
         "logging_nan_inf_filter": False,  # the trainers stop at the first NaN instead of hiding it
     }
     if not torch.cuda.is_available():
-        values |= {"use_cpu": True, "bf16": args.get("bf16") or False, "fp16": False}  # no fp16 on a CPU
+        values |= {"use_cpu": True, "bf16": args.get("bf16") or False, "fp16": False}  # a CPU has no fp16
     try:
         made = config_class(**values)
     except (TypeError, ValueError) as error:
@@ -54,7 +55,7 @@ def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int,
 
 
 def _check_bf16() -> None:
-    """Raise UserError if the GPU only emulates bfloat16, which transformers accepts and which is slow."""
+    """Raise UserError if the GPU only emulates bfloat16, which is slow although transformers accepts it."""
     if not torch.cuda.is_bf16_supported(including_emulation=False):
         major, minor = torch.cuda.get_device_capability()
         raise UserError(
@@ -69,6 +70,6 @@ def batch_size(args: Any) -> int:
 
 
 def check_evaluation(args: Any, held_out: int, what: str) -> None:
-    """Raise UserError if the trainer is to evaluate and there is no held-out data."""
+    """Raise UserError if the trainer should evaluate but there is no held-out data."""
     if args.eval_strategy != "no" and not held_out:
         raise UserError(f"args.eval_strategy: {args.eval_strategy.value}, but there are no {what}")

@@ -25,13 +25,13 @@ CAUSES: dict[int, str] = {
     signal.SIGXCPU: "over a limit of processor time (`ulimit -t`)",
     **dict.fromkeys((signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE), CRASHED),
 }
-BY_SIGNAL = 128  # a shell adds it to the number of the signal that has ended a command
+BY_SIGNAL = 128  # number that a shell adds to the number of the signal that has ended a command
 
 
 def made(result: Path, made_from: str | None = None) -> int:
     """Note the digests of a result's files and what the result was made from; return the exit status."""
     sys.path.append(str(ROOT))
-    from encore.runtime import digests  # imported here: only now Python finds it
+    from encore.runtime import digests  # imported here, because Python finds it only now
 
     try:
         digests.note(result)
@@ -44,17 +44,20 @@ def made(result: Path, made_from: str | None = None) -> int:
 
 
 def ended(status: int, log: Path) -> int:
-    """Say in the log of a failed job what has killed it, unless the job has said so; return the status."""
+    """Write into the log of a failed job what has killed it, unless the job has written a reason.
+
+    Returns the status.
+    """
     line = _cause(status)
     try:
         _add(log, line)
-    except OSError as error:  # the job may have failed for the same reason: it could not open its log
+    except OSError as error:  # the job may have failed for the same reason, that its log could not be opened
         print(f"{line}\nerror: {log}: {os.strerror(error.errno or 0)}".lstrip(), file=sys.stderr)
     return status
 
 
 def _cause(status: int) -> str:
-    """Return the line on a shell's exit status; an empty one if no signal that kills has ended the job."""
+    """Return a line about a shell's exit status; an empty line if no killing signal has ended the job."""
     cause = CAUSES.get(status - BY_SIGNAL)
     if cause is None:
         return ""
@@ -63,7 +66,7 @@ def _cause(status: int) -> str:
 
 
 def _add(log: Path, line: str) -> None:
-    """Add a line to a log, also where a progress bar has left the last line open."""
+    """Add a line to a log, even if a progress bar has left the last line of the log open."""
     with log.open("a+b") as stream:
         stream.seek(max(0, stream.seek(0, os.SEEK_END) - 1))
         before = b"" if stream.read() in (b"", b"\n") else b"\n"

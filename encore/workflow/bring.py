@@ -1,4 +1,4 @@
-"""Bring in results that were made elsewhere: `python -m encore.workflow.bring FOLDER`, another run's folder.
+"""The command `python -m encore.workflow.bring FOLDER`, which copies results that another run has made.
 
 It serves to join the parts of a grid that several machines have made (`--config part=1/4`), or a colleague's
 results. A result is copied with its provenance, its log and its weights if it is what the recipes here would
@@ -25,22 +25,25 @@ STAGES, EVALUATIONS = "results/*/*/*/seed*/*/metrics.json", "results/*/*/*/seed*
 
 
 def bring(graph: Graph, other: Path) -> tuple[list[Path], list[str]]:
-    """Copy the valid results from `other` into the working folder; return them, and a line for each other."""
+    """Copy the valid results from `other` into the working folder.
+
+    Returns them, and a line for each result that was not copied.
+    """
     brought, left = [], []
     for result, node in _found(other):
-        here = Path(node.sentinel)
-        if here.exists() and validity.unlike(here, graph.lineage(node)) is None:
+        target = Path(node.sentinel)
+        if target.exists() and validity.unlike(target, graph.lineage(node)) is None:
             continue
         if reason := _unfit(graph, node, result, other):
             left.append(f"{result}: {reason}; left there")
             continue
-        _copy(result, here, other)
-        brought.append(here)
+        _copy(result, target, other)
+        brought.append(target)
     return brought, left
 
 
 def _found(other: Path) -> Iterator[tuple[Path, Node]]:
-    """Yield the results of a folder, with the nodes whose places they have."""
+    """Yield the results in a folder, each with the node that its path belongs to."""
     for kind, pattern in (("stage", STAGES), ("eval", EVALUATIONS)):
         for result in sorted(other.glob(pattern)):
             recipe, scale, arm, seed, place, file = result.relative_to(other).parts[1:]
@@ -50,7 +53,7 @@ def _found(other: Path) -> Iterator[tuple[Path, Node]]:
 
 
 def _unfit(graph: Graph, node: Node, result: Path, other: Path) -> str | None:
-    """Return why a result is not to be copied; None if it is."""
+    """Return why a result must not be copied; None if it may be copied."""
     if not graph.knows(node):
         return "no recipe here has its place"
     reason = validity.of_result(result, graph.lineage(node))
@@ -58,14 +61,14 @@ def _unfit(graph: Graph, node: Node, result: Path, other: Path) -> str | None:
 
 
 def _products(data: Mapping[str, Any]) -> list[Path]:
-    """Return the folder of each product of a stage, relative to the run's."""
+    """Return the folder of each product of a stage, relative to the run's folder."""
     return [Path(product["model"]) for product in sentinel.products(data)]
 
 
 def _without_weights(metrics_json: Path, other: Path) -> str | None:
-    """Return which product of a stage is not in the folder of its run as recorded; None if all are."""
+    """Return a product of a stage that is missing or changed in its run's folder, or None."""
     try:
-        data = sentinel.read(metrics_json)
+        data = sentinel.read_sentinel(metrics_json)
     except (OSError, ValueError):
         return "it is not readable"
     for folder in _products(data):
@@ -74,9 +77,9 @@ def _without_weights(metrics_json: Path, other: Path) -> str | None:
     return validity.of_products(data, other)
 
 
-def _copy(result: Path, here: Path, other: Path) -> None:
-    """Copy the products, then the files and the result itself, and last the record: then all is there."""
-    for folder in _products(sentinel.read(result)) if here.name == "metrics.json" else []:
+def _copy(result: Path, target: Path, other: Path) -> None:
+    """Copy the products, then the files and the result, and the record last, as a sign that all is there."""
+    for folder in _products(sentinel.read_sentinel(result)) if target.name == "metrics.json" else []:
         partial = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         shutil.copytree(other / folder, partial)
@@ -85,13 +88,13 @@ def _copy(result: Path, here: Path, other: Path) -> None:
     ends = [result, digests.listing(result), digests.record(result)]
     logs = (
         result.parent.glob("*.log")
-        if here.name == "metrics.json"
+        if target.name == "metrics.json"
         else result.parent.glob(f"{result.stem}.log")
     )
     listed = digests.listed(result) or dict.fromkeys(digests.files_of(result))
     for file in [*logs, *(file for file in listed if file not in ends), *ends]:
         if file.exists():
-            to = here.parent / file.relative_to(result.parent)
+            to = target.parent / file.relative_to(result.parent)
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(file, to)
 

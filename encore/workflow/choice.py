@@ -1,4 +1,4 @@
-"""The choices of a run, `--config recipe=… scale=… seeds=… arms=… claims=… part=… track=…`, checked."""
+"""The choices of a run after checks: `--config recipe=… scale=… seeds=… arms=… claims=… part=… track=…`."""
 
 import re
 import shlex
@@ -21,8 +21,8 @@ from encore.recipe.recipe import Recipe
 from encore.runtime import tracking
 
 CHOSEN_KEYS = ("arms", "claims")
-KEYS = ("scale", "seeds", "track", "part", *CHOSEN_KEYS)  # keys of --config for every target
-OF_ONE = {  # keys for these targets alone; a recipe that is a file may be named for every target
+KEYS = ("scale", "seeds", "track", "part", *CHOSEN_KEYS)  # keys of --config that every target takes
+OF_ONE = {  # keys that only these targets take; a recipe that is a file may be named for every target
     "all": ("recipe",),
     "preflight": ("recipe", "arm"),
     "plan": ("recipe", "gpus", *Assumptions.__dataclass_fields__),
@@ -34,13 +34,13 @@ class Choice:
     """The choices in `--config`, some of which apply to one target alone."""
 
     scale: str
-    seeds: int | tuple[int, ...] | None  # number of seeds, or the seeds; None: as many as the recipe says
-    auto: bool = False  # from look to look, if the recipe claims anything
+    seeds: int | tuple[int, ...] | None  # number of seeds, or a list of seeds; None: the recipe's own number
+    auto: bool = False  # whether looks decide the number of seeds, if the recipe has claims
     track: str = tracking.NONE  # the tracker of each training
     recipe: str | None = None
-    arm: str | None = None  # None: the recipe's first
-    asked: tuple[tuple[str, Any], ...] = ()  # all of --config
-    arms: tuple[str, ...] = ()  # (): all arms
+    arm: str | None = None  # the arm; None: the recipe's first
+    asked: tuple[tuple[str, Any], ...] = ()  # all keys and values of --config
+    arms: tuple[str, ...] = ()  # the chosen arms; (): all arms
     claims: tuple[str, ...] = ()  # claims whose arms are run
     file: Path | None = None  # the file of a recipe that is not in recipes/
     part: tuple[int, int] = (1, 1)  # (k, n): part k of n of the grid; with several parts no page is made
@@ -49,17 +49,17 @@ class Choice:
     def report(self) -> str:
         """The report of a recipe.
 
-        Chosen arms or claims have a separate one, and leave the whole report alone.
+        A report of chosen arms or claims is separate, and leaves the whole report unchanged.
         """
         return CHOSEN if self.arms or self.claims or isinstance(self.seeds, tuple) else "report"
 
     def named(self, recipe: str) -> str:
-        """Return how our processes name the recipe: by its name, or its file if it is not in recipes/."""
+        """Return the name by which our commands know the recipe; its file if it is not in recipes/."""
         return str(self.file) if self.file and self.file.stem == recipe else recipe
 
     @property
     def plan(self) -> str:
-        """All of --config, as the planner's command line has it."""
+        """All choices of --config, in the form of the planner's command line."""
         return shlex.join(f"{key}={value}" for key, value in self.asked)
 
     @property
@@ -98,15 +98,15 @@ def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
         _part(config.get("part", "1/1")),
     )
     if made.auto and made.part[1] > 1:
-        why = "looks at all of the grid; say how many seeds"
+        why = "looks at the whole grid; set a number of seeds"
         raise UserError(f"--config part: {config['part']}, but seeds={AUTO} {why}")
     if made.auto and made.report == CHOSEN:
-        raise UserError("--config seeds: auto judges every claim; it does not go with arms or claims")
+        raise UserError("--config seeds: auto judges every claim; it cannot be combined with arms or claims")
     return made
 
 
 def _listed(value: Any) -> list[str]:
-    """Return the words of `a,b`, or of a list."""
+    """Return the words of the text `a,b`, or of a list."""
     words = value if isinstance(value, list | tuple) else str(value).split(",")
     return [str(word).strip() for word in words if str(word).strip()]
 
@@ -123,7 +123,7 @@ def _seeds(value: Any) -> int | tuple[int, ...] | None:
         _check_seeds(seeds[-1], Seed)
         return seeds
     raise UserError(
-        f"--config seeds: expected how many (8), which (0,2 or, of one, 2,) or {AUTO}, got {value}"
+        f"--config seeds: expected a number of seeds (8), a list (0,2 or, for one, 2,) or {AUTO}, got {value}"
     )
 
 
@@ -136,16 +136,16 @@ def _check_seeds(value: int, kind: Any) -> None:
 
 
 def _part(asked: Any) -> tuple[int, int]:
-    """Return (2, 4) from `2/4`."""
+    """Return (2, 4) from the text `2/4`."""
     match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", str(asked))
-    which, of = map(int, match.groups()) if match else (1, 0)
-    if which > of:
-        raise UserError(f"--config part: expected such as 2/4, the second of four, got {asked}")
-    return which, of
+    number, of = map(int, match.groups()) if match else (1, 0)
+    if number > of:
+        raise UserError(f"--config part: expected a part such as 2/4, the second of four, got {asked}")
+    return number, of
 
 
 def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[list[str], list[int]]:
-    """Return arms and seeds of a report of the recipe. Raises UserError for an arm or claim that it lacks."""
+    """Return arms and seeds of a recipe's report. Raises UserError for an unknown arm or claim."""
     arms = _chosen_arms(recipe, scale, chosen.arms, chosen.claims) if report == CHOSEN else ()
     if isinstance(chosen.seeds, tuple) and (dials := sorted(recipe.dial_seeds & {*chosen.seeds})):
         why = f"the dials of {recipe.name} were chosen on seed {dials[0]}, so nothing is judged on it"
@@ -154,7 +154,7 @@ def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[
 
 
 def _chosen_arms(recipe: Recipe, scale: str, arms: Sequence[str], claims: Sequence[str]) -> tuple[str, ...]:
-    """Return the arms that are named, and the arms that the named claims compare; all if nothing is named."""
+    """Return the named arms, and the arms that the named claims compare; all arms if nothing is named."""
     known(f"--config arms: {recipe.name} at scale {scale}", arms, recipe.arms(scale), "arm")
     stated = {claim.id: claim for claim in recipe.claims(scale)}
     known(f"--config claims: {recipe.name} at scale {scale}", claims, [*stated], "claim")

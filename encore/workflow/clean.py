@@ -1,4 +1,4 @@
-"""Remove the checkpoint folders that no recipe leads to any more: `python -m encore.workflow.clean`."""
+"""The command `python -m encore.workflow.clean`, which removes checkpoints that no recipe uses any more."""
 
 import argparse
 import shutil
@@ -9,19 +9,19 @@ from encore.errors import UserError
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_all
 
-NOTE = "recipe.path"  # file in the folder of a recipe's checkpoints that says where the recipe lies
+NOTE = "recipe.path"  # file in the folder of a recipe's checkpoints with the recipe's path
 
 
 def unused(graph: Graph, folder: Path) -> list[Path]:
-    """Return the folders recipe/scale/arm/seedN/stage/lineage whose stage is gone or has another lineage."""
+    """Return the folders recipe/scale/arm/seedN/stage/lineage whose stage or lineage is gone."""
     folders = (path for path in sorted(folder.glob("*/*/*/seed*/*/*")) if path.is_dir())
     return [path for path in folders if not _used(graph, path)]
 
 
 def told(graph: Graph, folder: Path) -> str | None:
-    """Return a line on what `clean_checkpoints` would remove; None if nothing.
+    """Return a line about what `clean_checkpoints` would remove; None if it would remove nothing.
 
-    It leaves out checkpoints of a recipe that lies elsewhere and is not in `graph`.
+    It leaves out checkpoints of a recipe that is outside of recipes/ and not in `graph`.
     """
     elsewhere = {path.parent.name for path in folder.glob(f"*/{NOTE}")} - graph.recipes.keys()
     paths = [path for path in unused(graph, folder) if path.relative_to(folder).parts[0] not in elsewhere]
@@ -40,7 +40,7 @@ def _used(graph: Graph, path: Path) -> bool:
 
 
 def remember(file: Path) -> None:
-    """Note where a recipe lies that is not in recipes/, so that its checkpoints count as used."""
+    """Note the file of a recipe outside of recipes/, so that its checkpoints count as used."""
     note = Path("checkpoints") / file.stem / NOTE
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(f"{file.resolve()}\n", encoding="utf-8")

@@ -7,11 +7,11 @@ from encore.workflow import after_job, warm
 
 
 def _literal(command: str) -> str:
-    """Return a command in which Snakemake has no placeholders to fill in."""
+    """Return a command in which Snakemake will fill in nothing, because braces are doubled."""
     return command.replace("{", "{{").replace("}", "}}")
 
 
-# recipe/scale/arm/seedN/name, of a job that trains and of one that evaluates
+# recipe/scale/arm/seedN/name of a job that trains, and of a job that evaluates
 NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")
 TRAINED = f"{NAME}/{{wildcards.stage}}"
 EVALUATED = f"{NAME}/{{wildcards.checkpoint}}"
@@ -55,7 +55,7 @@ BENCHMARKS = (
     " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}) 2> {log}"
 )
 FAULTS = "(python tests/faults/table.py && python tests/faults/kills.py 200) 2> {log}"
-# status 1 says that a job does not fit, as the table does
+# status 1 means that a job does not fit, which the table also says
 PLAN = "python -m encore.forecast plan {params.asked} 2> {log} || test $? = 1"
 PREFLIGHT = "python -m encore.forecast preflight {params.options} 2> {log}"
 GALLERY = (

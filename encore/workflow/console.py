@@ -15,14 +15,14 @@ from encore.recipe.graph import Node
 
 
 def say_planned(nodes: Iterable[Node], user_file: Path | None = None, wait: bool = False) -> None:
-    """Have a process beside the jobs say what the coming jobs will take: torch's import is slow.
+    """Start a process that says what the coming jobs will take, because torch's import is slow.
 
-    `own` is the file of a recipe that is not in recipes/. With `wait` it waits for the process, because a dry
-    run would end before it.
+    `user_file` is the file of a recipe that is not in recipes/. With `wait` this process waits for the other,
+    because a dry run would end before it.
     """
     left = [astuple(node) for node in nodes if not Path(node.sentinel).exists()]
     if left:
-        with TemporaryFile("w+") as file:  # a pipe would be full before the planner reads
+        with TemporaryFile("w+") as file:  # a pipe would fill up before the planner reads it
             json.dump(left, file)
             file.seek(0)
             command = [sys.executable, "-m", "encore.forecast.left", *([str(user_file)] if user_file else [])]
@@ -32,13 +32,13 @@ def say_planned(nodes: Iterable[Node], user_file: Path | None = None, wait: bool
 
 
 def show_made(jobs: Iterable[Any]) -> None:
-    """Show the pages among the files that these jobs of Snakemake have made."""
+    """Show the pages among the files that these Snakemake jobs have made."""
     files = {str(file) for job in jobs for file in job.output}
     _show(sorted(Path(file) for file in files if file.endswith(".html")))
 
 
 def _show(pages: Iterable[Path]) -> None:
-    """Print the summary and the path of each report that exists to stdout."""
+    """Print the summary and the path of each of these reports to stdout, if the report exists."""
     for page in pages:
         summary = page.with_suffix("") / "summary.txt"
         if page.exists() and summary.exists():
@@ -50,7 +50,7 @@ def show_failure() -> None:
 
 
 class ShowUnchanged(logging.Filter):
-    """A filter that shows these pages when Snakemake has nothing to do, and so does not call `onsuccess`."""
+    """A filter that shows these pages when Snakemake does nothing, and so calls no `onsuccess`."""
 
     def __init__(self, pages: list[Path]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Answers for the Snakefile's rules about a job's wildcards `w`: recipe, scale, arm, seed, stage."""
+"""The answers to the Snakefile's rules about a job's wildcards `w`: recipe, scale, arm, seed, stage."""
 
 import json
 import shlex
@@ -27,7 +27,7 @@ class Jobs:
     checkpoints: Any = None  # Snakemake's checkpoints of the rule `look`
 
     def nodes(self, requested: Iterable[Report | Node]) -> list[Node]:
-        """Return the nodes requested or shown by a requested report, and all they need, upstream first."""
+        """Return the nodes that are requested or shown by a requested report, with all they need."""
         nodes = []
         for asked in requested:
             if isinstance(asked, Report) and self.choice.part[1] > 1:
@@ -37,7 +37,7 @@ class Jobs:
         return self.graph.with_upstream(nodes)
 
     def later(self, requested: Iterable[Report | Node]) -> list[Node]:
-        """Return all nodes that looks may yet ask for, and all that they need."""
+        """Return all nodes that later looks may ask for, and all that these nodes need."""
         nodes = []
         for report in requested:
             if isinstance(report, Report) and self.goes_by_looks(report):
@@ -48,7 +48,7 @@ class Jobs:
         return self.graph.with_upstream(nodes)
 
     def judgements(self, requested: Iterable[Report | Node]) -> dict[Path, str]:
-        """Return the hash of what each requested report's table, and each of its looks, is judged from."""
+        """Return, for the table and each look of each requested report, a hash of what it is judged from."""
         reports = [
             request for request in requested if isinstance(request, Report) and self.choice.part[1] == 1
         ]
@@ -60,44 +60,44 @@ class Jobs:
         return hashes
 
     def goes_by_looks(self, report: Report) -> bool:
-        """Return whether looks decide the number of seeds.
+        """Return whether looks decide the number of seeds of a report.
 
-        A quickstart's few arms decide too little for that.
+        They never do for a quickstart, whose few arms decide too little.
         """
         told = self.choice.auto and report.report == "report"
         return told and bool(self.graph.recipes[report.recipe].claims(report.scale))
 
     def grid(self, report: Report, taken: Sequence[Look] = ()) -> list[Node]:
-        """Return the nodes that a report shows, as far as known after `taken`, and all they need."""
+        """Return the nodes that a report shows, as far as they are known after `taken`, and all they need."""
         if self.goes_by_looks(report):
             return looks.nodes(self.graph, report.recipe, report.scale, taken)
         return self.graph.grid(report.recipe, report.scale, *self.selection(report))
 
     def selection(self, report: Report) -> tuple[list[str], list[int]]:
-        """Return arms and seeds of a report of fixed seeds."""
+        """Return arms and seeds of a report with fixed seeds."""
         return selection(self.graph.recipes[report.recipe], report.scale, report.report, self.choice)
 
     def _part(self, report: Report) -> list[Node]:
-        """Return the nodes of a report's grid that are in this part, and all they need.
+        """Return the nodes of a report's grid that belong to this part, and all they need.
 
-        A part has neighbouring seeds, each with all arms as far as possible: so few parts make twice what
-        arms share, such as the model they start from. A part is the same on each machine, and so is its
-        lineage.
+        A part has neighbouring seeds, each with all arms as far as possible. So few parts make twice what
+        arms share, such as the model they start from. Each machine computes the same parts, and so the same
+        lineages.
         """
-        which, of = self.choice.part
+        number, of = self.choice.part
         recipe = self.graph.recipes[report.recipe]
         arms, seeds = recipe.selection(report.scale, report.report, self.choice.seeds)
         places = [(seed, arm) for seed in seeds for arm in arms]
         seeds_of: dict[str, list[int]] = {}
-        for seed, arm in places[len(places) * (which - 1) // of : len(places) * which // of]:
+        for seed, arm in places[len(places) * (number - 1) // of : len(places) * number // of]:
             seeds_of.setdefault(arm, []).append(seed)
         return self.graph.ragged(report.recipe, report.scale, seeds_of)
 
     def _looks(self, report: Report, planned: bool) -> list[Look]:
         """Return the looks of a report; [] if its seeds are fixed.
 
-        `planned`: the looks that Snakemake has taken (see looks.ask); else the valid looks on disk, before it
-        plans.
+        `planned`: return the looks that Snakemake has taken (see looks.ask), otherwise the valid looks on
+        disk.
         """
         if not self.goes_by_looks(report):
             return []
@@ -111,19 +111,19 @@ class Jobs:
             return looks.judged(self.graph, report.recipe, report.scale, taken)
         return validity.judged(self.graph, report.recipe, self.grid(report))
 
-    # rules without a job of their own
+    # rules without their own job
 
     def page(self, recipe: str) -> Path:
-        """Return the page of a recipe that this run makes."""
+        """Return the page of a recipe that this run will make."""
         return Report(recipe, self.choice.scale, self.choice.report).page
 
     def first_page(self, quickstart: str) -> Path:
-        """Return what is made if no target is named: a quickstart, or what is chosen of the recipe."""
+        """Return the page to make if no target is named: a quickstart, or the page of the chosen parts."""
         report = CHOSEN if self.choice.report == CHOSEN else "quickstart"
         return Report(self.choice.recipe or quickstart, self.choice.scale, report).page
 
     def targets(self) -> dict[str, Any]:
-        """Return rule -> what it asks for: each recipe, and `everything`.
+        """Return rule -> the reports it asks for; there is a rule for each recipe, and `everything`.
 
         A part of the grid asks for no page.
         """
@@ -140,7 +140,7 @@ class Jobs:
     # the rules train and evaluate
 
     def upstream(self, w: Any) -> dict[str, str | list[str]]:
-        """Return role -> sentinel; and "stale", the marker of a result that no longer holds."""
+        """Return role -> sentinel of a node's inputs; and "stale", the marker of an invalid result."""
         node = _node(w)
         sources = {role: source.sentinel for role, source in marks.waits_for(self.graph, node).items()}
         return {**sources, "stale": marks.markers(node.sentinel)}
@@ -152,20 +152,20 @@ class Jobs:
         return json.dumps(config | ({"seed": node.seed} if node.kind == "eval" else {}), sort_keys=True)
 
     def model(self, w: Any) -> str:
-        """Return what an evaluation measures: metrics.json of a stage, or a model of the Hub or a folder."""
+        """Return the model to be evaluated: a stage's metrics.json, or a model of the Hub or a folder."""
         source = self.graph.inputs(_node(w)).get("model")
         leaf = self.graph.model_of(_node(w))
         return source.sentinel if source else "hub:" + json.dumps(leaf and leaf.model_dump(), sort_keys=True)
 
     def judges(self, w: Any) -> str:
-        """Return the step within a stage that an evaluation measures, and the stages it scores by."""
+        """Return the step within a stage that an evaluation measures, and the stages that score."""
         node = _node(w)
         step, inputs = self.graph.measured(node)[1], self.graph.inputs(node)
         scored_by = _options({role: source for role, source in inputs.items() if role != "model"})
         return f"--step {step} {scored_by}".rstrip() if step else scored_by
 
     def threads(self, w: Any) -> int:
-        """Return the recipe's number of threads, whatever --cores says: the bits depend on it."""
+        """Return the number of threads that the recipe sets, whatever --cores says: it changes the bits."""
         return self.graph.stage(_node(w)).threads
 
     def of_training(self) -> dict[str, Callable[[Any], Any]]:
@@ -175,7 +175,7 @@ class Jobs:
             "config": self.config,
             "inputs": lambda w: _options(self.graph.inputs(_node(w))),
             **self._made_from(),
-            # resumable state is not an output, because Snakemake deletes outputs before a job
+            # resumable state is no output, because Snakemake deletes outputs before a job
             "checkpoints": lambda w: _state(self.graph, _node(w)),
             "threads": self.threads,
         }
@@ -185,13 +185,13 @@ class Jobs:
         return {
             "config": self.config,
             "model": self.model,
-            # a function of `input` is not compared with that of the last run; the lineage says the same
+            # Snakemake does not compare a function of `input` with the last run's; the lineage covers it
             "judges": lambda w, input: self.judges(w),
             **self._made_from(),
         }
 
     def _made_from(self) -> dict[str, Callable[[Any], str]]:
-        """Return the parameters that say what a node is made from, and the file that notes it at the end."""
+        """Return parameters that name the inputs of a node, and the file that notes them in the end."""
         return {
             "lineage": lambda w: self.graph.lineage(_node(w)),
             "record": lambda w: str(digests.record(_node(w).sentinel)),
@@ -204,7 +204,7 @@ class Jobs:
     # the rule preflight
 
     def resources_of_preflight(self) -> dict[str, Callable[[Any], int | str | None]]:
-        """Return the resources of the command that tries the run: the most that one of its jobs asks for."""
+        """Return the resources of the command that tries the run: the most that a job asks for."""
 
         def nodes() -> list[Node]:
             choice = self.choice
@@ -216,10 +216,10 @@ class Jobs:
     # the rule look
 
     def looked_at(self, w: Any) -> list[str]:
-        """Return sentinels of all that a look judges, the looks before it, and the marker of a stale look.
+        """Return sentinels of what a look judges, the earlier looks, and the marker of a stale look.
 
-        If the look is not there, the marker is the report's: if the report exists, made from fixed seeds or
-        from another look, Snakemake would not miss the look.
+        If the look does not exist, the marker is the report's. Otherwise Snakemake would not make the look if
+        the report exists and was made from fixed seeds or from another look.
         """
         taken, file = looks.ask(self.checkpoints, w.recipe, w.scale, int(w.look)), _look(w)
         nodes = looks.nodes(self.graph, w.recipe, w.scale, taken)
@@ -227,7 +227,7 @@ class Jobs:
         return [*_files(nodes, taken, w), *marks.markers(marked)]
 
     def of_look(self) -> dict[str, Callable[[Any], str]]:
-        """Return the parameters of the command that looks."""
+        """Return the parameters of the command that takes a look."""
 
         def judged(w: Any) -> str:
             before = looks.ask(self.checkpoints, w.recipe, w.scale, int(w.look))
@@ -238,7 +238,7 @@ class Jobs:
     # the rule report
 
     def members(self, w: Any) -> list[str]:
-        """Return sentinels of all that a report shows, its looks, and the markers of stale results."""
+        """Return sentinels of all nodes that a report shows, its looks, and the markers of stale results."""
         report = _report(w)
         taken = self._looks(report, planned=True)
         markers = [*marks.markers(report.table), *marks.markers(report.page)]
@@ -261,7 +261,7 @@ class Jobs:
         return f"{recipe} --arms {','.join(self.selection(_report(w))[0])}"
 
     def seeds(self, w: Any) -> int | str:
-        """Return the seeds of a report: their number, a list, or that looks decide."""
+        """Return the seeds of a report: their number, a list of seeds, or a word for "looks decide"."""
         if self.goes_by_looks(_report(w)):
             return AUTO
         seeds = self.selection(_report(w))[1]
@@ -285,7 +285,7 @@ def _look(w: Any) -> Path:
 
 
 def _state(graph: Graph, node: Node) -> str:
-    """Return the folder of a stage's resumable state and its product, named by all that shapes them."""
+    """Return the folder of a stage's resumable state and product. Its name contains the stage's lineage."""
     return f"{node.folder.removeprefix('results/')}/{graph.lineage(node)[:12]}"
 
 

@@ -1,4 +1,4 @@
-"""The choice `--config seeds=auto`: the looks that were taken decide what is run (encore.recipe.looks)."""
+"""The choice `--config seeds=auto`: the looks taken so far decide what is run (encore.recipe.looks)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -7,11 +7,14 @@ from typing import Any
 
 from encore import validity
 from encore.recipe.graph import Graph, Node
-from encore.recipe.looks import LOOKS, Look, following, path, read, seeds_of
+from encore.recipe.looks import LOOKS, Look, following, path, read_look, seeds_of
 
 
 def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[Node]:
-    """Return the nodes that the look after `taken` judges, upstream first; after the last, the report's."""
+    """Return the nodes that the look after `taken` judges, upstream first.
+
+    After the last look they are the nodes of the report.
+    """
     known = graph.recipes[recipe]
     counts = seeds_of(known.arms(scale), taken)
     seeds = {arm: known.selection(scale, "report", count)[1] for arm, count in counts.items()}
@@ -19,28 +22,28 @@ def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[
 
 
 def judged(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> str:
-    """Return the hash of what the look after `taken` is judged from, or after the last look, the report."""
+    """Return the hash of what the look after `taken` is judged from; after the last look, the report's."""
     return validity.judged(
         graph, recipe, nodes(graph, recipe, scale, taken), [asdict(look) for look in taken]
     )
 
 
 def holding(graph: Graph, recipe: str, scale: str) -> list[Look]:
-    """Return the valid looks on disk: each fits the recipe as it is, and so do the looks before it."""
+    """Return the valid looks on disk. A look is valid if it and all earlier looks fit the present recipe."""
     taken: list[Look] = []
     while look := following(taken):
         file = path(recipe, scale, look)
         holds = validity.of_result(file, judged(graph, recipe, scale, taken)) is None
-        if not holds or not (valid_look := read(file)):
+        if not holds or not (valid_look := read_look(file)):
             break
         taken.append(valid_look)
     return taken
 
 
 def judgements(graph: Graph, recipe: str, scale: str) -> dict[Path, str]:
-    """Return file -> hash of what it is judged from, for each look that holds or may yet be taken.
+    """Return file -> hash of what the look is judged from, for each valid look and each possible later look.
 
-    For a look after one that does not hold nothing is known: its hash is empty, as without a record.
+    If a look is not valid, nothing is known about later ones: their hash is empty, as without a record.
     """
     taken = holding(graph, recipe, scale)
     hashes = [judged(graph, recipe, scale, taken[:i]) for i in range(len(taken))]
@@ -52,13 +55,13 @@ def judgements(graph: Graph, recipe: str, scale: str) -> dict[Path, str]:
 def ask(checkpoints: Any, recipe: str, scale: str, before: int | None = None) -> list[Look]:
     """Return the looks before the one of `before` seeds, or all, from Snakemake's `checkpoints`.
 
-    Raises Snakemake's IncompleteCheckpointException for the first look that is not yet taken; Snakemake then
-    takes it and asks again.
+    Raises Snakemake's IncompleteCheckpointException for the first missing look; Snakemake then takes the look
+    and asks again.
     """
     taken: list[Look] = []
     while (look := following(taken)) and look != before:
         job = checkpoints.look.get(recipe=recipe, scale=scale, look=str(look))
-        judged_look = read(Path(job.output[0]))
+        judged_look = read_look(Path(job.output[0]))
         assert judged_look, f"{job.output[0]}: not the file of a look"
         taken.append(judged_look)
     return taken

@@ -1,6 +1,6 @@
-"""Marks on results that no longer hold, made when the workflow starts, so that they alone are made again.
+"""The marks on results that no longer hold, which are made when the workflow starts.
 
-Snakemake repeats whatever follows a job that it repeats. But a stage repeated with the same lineage gives the
+Snakemake repeats all jobs that depend on a repeated job. But a stage repeated with the same lineage gives the
 same weights, so `waits_for` leaves out of the graph the edge from such a stage to a node that is up to date.
 If the weights differ after all, as they may on a GPU, the recorded digests show it at the next start.
 """
@@ -19,19 +19,19 @@ from encore.workflow.outputs import EVAL_FILES, STAGE_FILES
 def marker(result: str | Path) -> Path:
     """Return the path of the file that says why a result no longer holds.
 
-    Its rule has it as input if it exists.
+    If the file exists, it is an input of the result's rule.
     """
     return Path(result).with_suffix(".stale")
 
 
 def markers(result: str | Path) -> list[str]:
-    """Return the marker as inputs of the rule: none if the result holds."""
+    """Return the marker as the rule's inputs; [] if the result holds."""
     path = marker(result)
     return [str(path)] if path.exists() else []
 
 
 def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
-    """Return role -> the nodes that must exist before `node` is made, without those only repeated."""
+    """Return role -> the nodes that must exist before `node`, without those that are only repeated."""
     sources = graph.inputs(node)
     path = Path(node.sentinel)
     if not path.exists() or marker(path).exists() or validity.unlike(path, graph.lineage(node)):
@@ -49,13 +49,13 @@ def _is_repeated(graph: Graph, node: Node) -> bool:
 def mark(
     graph: Graph, nodes: Sequence[Node], reports: Mapping[Path, str], later: Sequence[Node] = ()
 ) -> list[str]:
-    """Write or remove the marker of each result; return a line for each that will be made again.
+    """Write or remove the marker of each result; return a line for each result that will be made again.
 
-    `reports`: table of a report, or a look -> the hash of what it is to be judged from. A page whose tables
-    are gone, as after an analysis that failed, is made again too: Snakemake alone takes a newer page to be up
-    to date. `later`: nodes that jobs may yet ask for; nothing is said of them.
+    `reports`: table of a report, or a look -> the hash of what it is to be judged from. A page without its
+    tables, which an analysis that failed has removed, is made again too; Snakemake alone would take a newer
+    page to be up to date. `later`: nodes that jobs may yet ask for; nothing is said about them.
     """
-    memory = validity.Memory.read()
+    memory = validity.Memory.load()
     reasons: dict[Path, str | None] = {}
     for node in (*nodes, *later):
         path = Path(node.sentinel)
@@ -70,13 +70,14 @@ def mark(
         reasons[page] = _displaced(page) or (_of_page(page, table, memory.digest) if page.exists() else None)
     for path, reason in reasons.items():
         if path.exists() and reason is None and not digests.listing(path).exists():
-            digests.note(path, memory.digest)  # made before there were lists, or its list was deleted
+            # the result was made before there were lists, or its list was deleted
+            digests.note(path, memory.digest)
     memory.save()
     for path, reason in reasons.items():
         if reason is None:
             marker(path).unlink(missing_ok=True)
         else:
-            # Snakemake compares small inputs by content, so each marker differs from those before it
+            # Snakemake compares small inputs by content, so each marker differs from all earlier markers
             marker(path).write_text(f"{reason}\n{time_ns()}\n", encoding="utf-8")
     silent = {Path(node.sentinel) for node in later} - {Path(node.sentinel) for node in nodes}
     told = {path: reason for path, reason in reasons.items() if reason and path not in silent}
@@ -89,7 +90,7 @@ def _of_page(page: Path, table: Path, digest: validity.Digest) -> str | None:
 
 
 def _displaced(result: Path, made: Iterable[Path] = ()) -> str | None:
-    """Move folders aside that have the place of a result's files; return why, or None if there are none."""
+    """Move away folders that have the names of a result's files; return why, or None if there are none."""
     try:
         listed = digests.listed(result) or {}
     except ValueError:
@@ -110,9 +111,9 @@ def _made(node: Node) -> list[Path]:
 
 
 def _settle(graph: Graph, node: Node) -> None:
-    """Make the files of a node that holds no older than what it was made from.
+    """Make the files of a valid node no older than the files it was made from.
 
-    Snakemake goes by these times, and a copy of a folder has them in any order.
+    Snakemake compares these times, and a copy of a folder has them in any order.
     """
     made = [file for file in _made(node) if file.exists()]
     sources = [Path(source.sentinel) for source in graph.inputs(node).values()]

@@ -1,4 +1,4 @@
-"""Jobs of an earlier run of this folder that are still in Slurm: ended when the workflow starts again.
+"""The jobs of an earlier run of this folder that are still in Slurm; they are ended at the workflow's start.
 
 A head process that is killed leaves its jobs in the queue, and the next one would submit each once more
 beside them. A stage that is asked to end saves its state (encore.learning.fit), and resumes from it.
@@ -14,8 +14,8 @@ from pathlib import Path
 from encore.errors import UserError
 
 COMMENT = "rule_"  # beginning of the comment that Snakemake's executor gives each of its jobs
-PATIENCE = 600.0  # seconds that they may take to end
-LOOK = 1.0  # seconds between two looks
+PATIENCE = 600.0  # seconds within which they must end
+LOOK = 1.0  # seconds between two checks
 Ask = Callable[[list[str]], str]
 
 
@@ -28,7 +28,7 @@ def _ask(command: list[str]) -> str:
 
 
 def of_folder(folder: Path, ask: Ask = _ask) -> list[str]:
-    """Return the numbers of this user's jobs of Snakemake that work in `folder`."""
+    """Return the numbers of this user's Snakemake jobs that work in `folder`."""
     rows = (
         line.split("|", 2) for line in ask(["squeue", "--me", "--noheader", "--format=%i|%Z|%k"]).splitlines()
     )
@@ -41,7 +41,7 @@ def of_folder(folder: Path, ask: Ask = _ask) -> list[str]:
 def end(folder: Path, ask: Ask = _ask, sleep: Callable[[float], None] = time.sleep) -> None:
     """End the jobs, with a line on stderr. Raises UserError if they do not end.
 
-    The caller must hold the lock of the folder: then no other head process waits for the jobs.
+    The caller must hold the lock of the folder, which shows that no other head process waits for the jobs.
     """
     jobs = of_folder(folder, ask)
     if not jobs:

@@ -8,7 +8,7 @@ from encore.recipe.document import REPORTS
 from encore.recipe.graph import RUN
 from encore.recipe.looks import LOOKS
 
-# a stage and a report have a folder, an evaluation has files with this beginning
+# a stage and a report have a folder; an evaluation has files with this beginning
 STAGE = f"{RUN}/{{stage}}"
 EVAL = f"{RUN}/evals/{{checkpoint}}"
 REPORT = "results/{recipe}/{scale}/{report}"

@@ -1,4 +1,4 @@
-"""The resources of a job, by what its stage or evaluation asks for: GPUs, nodes, memory, time."""
+"""The resources of a job, as its stage or evaluation asks for them: GPUs, nodes, memory, time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from encore.recipe.graph import Graph, Node
 
 MINUTES = 120
-LONGEST = 2880  # most minutes of a job: few partitions grant more than two days
+LONGEST = 2880  # largest number of minutes of a job: few partitions grant more than two days
 MEMORY = 4000  # MB
 MEMORY_OF_A_GPU = 64_000  # MB
 
@@ -14,9 +14,9 @@ Ask = Callable[..., int | str | None]  # takes a job's wildcards and, if Snakema
 
 
 def of_job(graph: Graph, node: Callable[[Any], Node]) -> dict[str, Ask]:
-    """Return the resources of the job whose wildcards `node` reads.
+    """Return the resources of a job; `node` returns the node of the job's wildcards.
 
-    The GPUs are those that train or evaluate and those of a vLLM server. A job that is tried again gets more
+    The GPUs train or evaluate, or belong to a vLLM server. A job that is tried again gets more
     memory and time: it may have failed for lack of them.
     """
     return {
@@ -30,7 +30,7 @@ def of_job(graph: Graph, node: Callable[[Any], Node]) -> dict[str, Ask]:
 
 
 def of_all(graph: Graph, nodes: Callable[[], list[Node]]) -> dict[str, Ask]:
-    """Return the most GPUs, memory and machines that one of these nodes asks for."""
+    """Return the largest number of GPUs, of memory and of machines that one of these nodes asks for."""
     return {
         "gpu": lambda w: max(graph.machine(node).gpus for node in nodes()),
         "mem_mb": lambda w: max(memory(graph, node) for node in nodes()),
@@ -39,22 +39,22 @@ def of_all(graph: Graph, nodes: Callable[[], list[Node]]) -> dict[str, Ask]:
 
 
 def memory(graph: Graph, node: Node) -> int:
-    """Return MB of a machine's memory. Weights pass through it in float32 before they are on a GPU."""
+    """Return MB of a machine's memory, which all weights pass in float32 on their way to a GPU."""
     machine = graph.machine(node)
     gpus = machine.gpus // machine.nodes
     return graph.resources(node).mem_mb or MEMORY + gpus * MEMORY_OF_A_GPU
 
 
 def _minutes(graph: Graph, node: Node) -> int:
-    """Return the minutes of a job, at most LONGEST: a stage goes on from its checkpoint in the next job."""
+    """Return the minutes of a job, at most LONGEST; the next job continues a stage from its checkpoint."""
     return min(graph.resources(node).runtime or MINUTES, LONGEST)
 
 
 def _on_nodes(machines: Callable[[Any], int]) -> dict[str, Ask]:
-    """Return how many nodes a job is on, and options for Snakemake's executor of Slurm jobs if several.
+    """Return the number of nodes of a job and, if there are several, options for the Slurm executor.
 
     With `mpi` the executor starts a job without its own srun; otherwise it would ask for `tasks` on each GPU.
-    None: not asked for.
+    None means that an option is not set.
     """
 
     def of_several(value: Callable[[Any], Any]) -> Callable[[Any], Any]:

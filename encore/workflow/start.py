@@ -1,4 +1,4 @@
-"""The start of the workflow: what is done when Snakemake reads the Snakefile, before it plans any job."""
+"""The start of the workflow: what happens when Snakemake reads the Snakefile, before it plans any job."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,11 +25,10 @@ LOCK = Path(".snakemake/encore.lock")
 def start(
     config: Mapping[str, Any], quickstart: str, is_main_process: bool, checkpoints: Any
 ) -> tuple[Jobs, TextIO | None]:
-    """Return the jobs of all recipes.
+    """Return the jobs of all recipes and, if jobs will run, the lock that keeps other runs out of the folder.
 
-    And, where jobs will run, the lock that keeps other runs out of the folder. The main process also checks
-    the command line and marks the results that no longer hold. A mistake ends the process with one line and
-    exit status 2.
+    The main process also checks the command line and marks the results that no longer hold. A mistake ends
+    the process with one line and exit status 2.
     """
     try:
         user_file = own_file(config)
@@ -38,7 +37,7 @@ def start(
             raise broken[user_file.stem]
         try:
             chosen = choice(recipes, config)
-        except UserError as error:  # perhaps the broken recipe is the one that is meant
+        except UserError as error:  # the broken recipe may be the one that the user means
             raise next(iter(broken.values()), error) from None
         jobs = Jobs(Graph(recipes), chosen, checkpoints)
         return jobs, _prepare(jobs, broken, quickstart) if is_main_process else None
@@ -56,7 +55,7 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
     requested = targets.requested(jobs.graph, jobs.choice, arguments, quickstart)
     runs_jobs = targets.runs_jobs(arguments)
     nodes = jobs.nodes(requested)
-    capacity.check(jobs.graph, [node for node in nodes if not Path(node.sentinel).exists()])
+    capacity.check_capacity(jobs.graph, [node for node in nodes if not Path(node.sentinel).exists()])
     lock = _lock(runs_jobs)
     if lock:
         _mark(jobs, requested, nodes)
@@ -98,7 +97,7 @@ def _lock(runs_jobs: bool) -> TextIO | None:
 
 
 def busy(holder: str) -> NoReturn:
-    """Raise the UserError that process `holder` has the folder."""
+    """Raise the UserError that says that process `holder` uses the folder."""
     raise UserError(f"another snakemake (process {holder}) runs in this folder; wait for it")
 
 

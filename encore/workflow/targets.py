@@ -18,7 +18,7 @@ from encore.workflow.choice import KEYS, OF_ONE, Choice, selection
 from encore.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES, Report
 from snakemake_logger_plugin_encore import is_snakemake
 
-# modes of Snakemake that only look: they neither run jobs nor need the folder to themselves
+# modes of Snakemake that only read: they neither run jobs nor need the folder to themselves
 LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
 
@@ -27,20 +27,21 @@ def arguments() -> Namespace | None:
     """Return Snakemake's own command line, parsed by Snakemake; None if it runs as a library."""
     if not is_snakemake(sys.argv[0]):
         return None
-    from snakemake.cli import get_argument_parser  # slow to import, and of no use to the jobs
+    # imported here, because it is slow to import and jobs do not need it
+    from snakemake.cli import get_argument_parser
 
     return get_argument_parser().parse_known_args(sys.argv[1:])[0]
 
 
 def runs_jobs(args: Namespace | None) -> bool:
-    """Return whether jobs will run; as a library Snakemake does not say, so they may."""
+    """Return whether jobs will run; as a library Snakemake does not say, so the answer is True."""
     return args is None or not any(getattr(args, mode, None) for mode in LOOKING)
 
 
 def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: str) -> list[Report | Node]:
     """Return the reports and nodes that the command line asks for; as a library, all reports of the scale.
 
-    Raises UserError for a target that is neither a rule nor a file that one of them makes.
+    Raises UserError for a target that is neither a rule nor a file that a rule makes.
     """
     targets = (args.targets or ["all"]) if args else ["everything"]
     allowed = OF_ONE.get(targets[0], ()) if len(targets) == 1 else ()
@@ -55,12 +56,12 @@ def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: 
 
 
 def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> list[Report | Node]:
-    """Return what one target asks for; [] for the benchmark or the clean-up.
+    """Return the reports and nodes of one target; [] for the benchmark or the clean-up.
 
-    Raises UserError if it is unknown.
+    Raises UserError if the target is unknown.
     """
     recipes = graph.recipes
-    path = os.path.relpath(target) if "/" in target else target  # as Snakemake reads it
+    path = os.path.relpath(target) if "/" in target else target  # in the form in which Snakemake reads it
     parts = path.split("/")
     if path in (*BENCHMARKS.values(), "benchmarks", "clean_checkpoints", "faults", "gallery"):
         return []
@@ -83,19 +84,19 @@ def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> lis
     if target in recipes:
         return [_report(recipes[target], chosen, chosen.report)]
     if target in INNER:
-        raise UserError(f"{target}: the rule of one job; ask for a recipe ({', '.join(recipes)}) or a file")
+        raise UserError(f"{target}: a rule of single jobs; ask for a recipe ({', '.join(recipes)}) or a file")
     raise UserError(f'no target or recipe "{target}"{nearest(target, [*recipes, *TARGETS])}')
 
 
 def _report(recipe: Recipe, chosen: Choice, report: str) -> Report:
-    """Return a recipe's report, if it has the scale and the chosen parts. Raises UserError."""
+    """Return a recipe's report. Raises UserError if the recipe lacks the scale or the chosen parts."""
     recipe.require_scale(chosen.scale, "--config scale")
     selection(recipe, chosen.scale, report, chosen)
     return Report(recipe.name, chosen.scale, report)
 
 
 def check_sound(broken: Mapping[str, UserError], args: Namespace | None, quickstart: str) -> None:
-    """Raise the mistake of a recipe that the command line asks for, if it has one."""
+    """Raise the mistake of a recipe that the command line asks for, if the recipe has one."""
     for target in (args.targets or ["all"]) if args else ["everything"]:
         parts = (os.path.relpath(target) if "/" in str(target) else str(target)).split("/")
         named = {"all": quickstart, "everything": next(iter(broken), "")}.get(parts[0], parts[0])
@@ -105,12 +106,12 @@ def check_sound(broken: Mapping[str, UserError], args: Namespace | None, quickst
 
 
 def at_scale(recipes: Mapping[str, Recipe], scale: str) -> list[str]:
-    """Return the recipes that claim something and have the scale: no base model, no sweep of dials."""
+    """Return the recipes with claims at the scale. Base models and sweeps of dials have none."""
     return [name for name, recipe in recipes.items() if scale in recipe.scales and recipe.document.claims]
 
 
 def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
-    """Return the report or node that makes results/recipe/scale/arm or report/… Raises UserError."""
+    """Return the report or node that makes a file in results/recipe/scale/. Raises UserError."""
     target, (_, name, scale, arm) = "/".join(parts), parts[:4]
     if name not in graph.recipes:
         raise UserError(f'{target}: unknown recipe "{name}"{nearest(name, list(graph.recipes))}')
@@ -138,7 +139,7 @@ def _named(folder: str, file: str) -> tuple[str, str]:
 
 
 def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
-    """Return the node, if it is there to be asked for and makes the target. Raises UserError."""
+    """Return the node if it exists and makes the target; otherwise raise UserError."""
     recipe, evaluates = graph.recipes[node.recipe], node.kind == "eval"
     names = (recipe.evaluations if evaluates else recipe.stages)(node.scale, node.arm)
     names = names + (recipe.sensitivity(node.scale, node.arm) if evaluates else [])
@@ -147,12 +148,12 @@ def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
         raise UserError(f'{target}: unknown {what} "{node.name}"{nearest(node.name, names)}')
     _check_file(target, target.rpartition("/")[2], EVAL_FILES if evaluates else STAGE_FILES, node.name)
     _, seeds = recipe.selection(node.scale, "report", LOOKS[-1] if chosen.auto else chosen.seeds)
-    pinned = graph.owner(replace(node, seed=seeds[0]))  # its seed may not be one of the run's
+    pinned = graph.owner(replace(node, seed=seeds[0]))  # its seed may differ from the run's seeds
     if node.seed not in seeds and node != pinned:
         raise UserError(f"{target}: seeds are {seeds[0]} to {seeds[-1]}; ask for more with --config seeds=N")
     owner = graph.owner(node)
     if owner != node:
-        raise UserError(f"{target}: the same as {owner.sentinel}; ask for that")
+        raise UserError(f"{target}: it is the same as {owner.sentinel}; ask for this file")
     return node
 
 

@@ -59,7 +59,7 @@ WORLDS: dict[str, Any] = {
     "refusals": Refusals,
     "sort": Sort,
 }
-NO_DIALS = ("world", "code")  # keys of a task that are not dials; code: the digest of a user's world
+NO_DIALS = ("world", "code")  # keys of a task that are not dials; code is the digest of a user's world
 PROBLEMS = 4096  # distinct training problems of a world, unless the recipe sets their number
 TEST_SHARE = 8  # one question in this many is a test question
 
@@ -112,7 +112,7 @@ def split_of(question: str) -> str:
 
 
 def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
-    """Return `n` problems with distinct questions from a split, the first n of any longer sample of the seed.
+    """Return `n` problems with distinct questions from a split: the first n of the seed's endless sequence.
 
     Raises UserError if many draws bring no new question, so that the world must be nearly exhausted.
     """
@@ -149,7 +149,7 @@ def corpus(
         whole = world.document(problem, kinds[i], rng, **dials[i])
         if not whole.startswith(problem.begun):
             raise UserError(
-                f"mixture.{kinds[i]}: its documents do not go on from a beginning such as {problem.begun!r}"
+                f"mixture.{kinds[i]}: its documents cannot continue a beginning such as {problem.begun!r}"
             )
         documents.append((prompt(template, problem.question) + problem.begun, whole[len(problem.begun) :]))
     return documents
@@ -159,7 +159,8 @@ def _draws(world: World, seed: int, split: str) -> Iterator[Problem]:
     """Yield the split's problems without end. Raises UserError if there seem to be none."""
     rng = random.Random(f"{world.name} {split} {seed}")
     missed = 0
-    while missed < 2000:  # draws in a row: by chance with probability 1e-116 at most
+    # number of draws in a row without a new question; by chance this has probability 1e-116 at most
+    while missed < 2000:
         problem = world.problem(rng)
         if split_of(problem.question) == split:
             missed = 0

@@ -17,7 +17,7 @@ TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 
 
 def answer(completion: str) -> str | None:
-    """Return the stripped text of the only `<answer>` element; None without it, or if another tag follows."""
+    """Return the stripped text of the only `<answer>` element; None without it, or if a tag follows it."""
     head, _, rest = completion.partition("<answer>")
     body, closed, tail = rest.partition("</answer>")
     if not closed or "</answer>" in head or any(tag in body or tag in tail for tag in TAGS):
@@ -26,7 +26,7 @@ def answer(completion: str) -> str | None:
 
 
 def formatted(completion: str) -> bool:
-    """Return whether a completion is `<think>…</think><answer>…</answer>`, each tag once, spaces aside."""
+    """Return whether a completion is `<think>…</think><answer>…</answer>`, each tag once, spaces apart."""
     text = completion.strip()
     between = text.partition("</think>")[2].partition("<answer>")[0]
     return (
@@ -45,12 +45,12 @@ def begun(prompt: str) -> str:
 
 
 def scratchpad(completion: str) -> str:
-    """Return the text inside `<think>`, closed or not; without that tag, everything before the answer."""
+    """Return the text inside `<think>`, closed or not; without this tag, all text before the answer."""
     _, opened, rest = completion.partition("<think>")
     body = rest if opened else completion
     return body.partition("</think>")[0].partition("<answer>")[0]
 
 
 def scratchpad_start(completion: str) -> int:
-    """Return the offset of `scratchpad` in the completion."""
+    """Return the offset at which `scratchpad` begins in the completion."""
     return completion.find("<think>") + len("<think>") if "<think>" in completion else 0

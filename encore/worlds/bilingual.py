@@ -100,7 +100,7 @@ def untagged(
 
 @dataclass(frozen=True)
 class Bilingual:
-    """Dials: the `language` that questions ask for, "english", "spanish" or "either".
+    """World `bilingual`; the dial `language` is what questions ask for: "english", "spanish" or "either".
 
     It has the dials of `chain` too.
     """
@@ -130,7 +130,7 @@ class Bilingual:
             self.language in (*LANGUAGES, "either"),
             f'language: expected one of {expected}; got "{self.language}"',
         )
-        _ = self.sums  # checks the other dials
+        _ = self.sums  # making it checks the other dials
 
     @property
     def sums(self) -> Chain:
@@ -144,7 +144,7 @@ class Bilingual:
         return Problem(MARKS[language] + bare.question, bare.answer, bare.difficulty)
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Return whether the answer is the number as one writes it, alone or after a summary."""
+        """Return whether the answer is the number as usually written, alone or after a summary."""
         return stated(completion) == problem.answer
 
     def stated(self, completion: str) -> str | None:
@@ -156,10 +156,10 @@ class Bilingual:
 
         They may be in either language, both, or digits.
         """
-        return self.sums.steps(problem, languages.read(completion))
+        return self.sums.steps(problem, languages.as_symbols(completion))
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        ends = self.sums.step_ends(problem, languages.read(completion))
+        ends = self.sums.step_ends(problem, languages.as_symbols(completion))
         return languages.read_ends(completion, ends)
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:

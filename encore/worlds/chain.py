@@ -38,12 +38,13 @@ from encore.worlds.protocol import Document, Problem, require
 from encore.worlds.steps import ends, matches, take, texts
 from encore.worlds.sums import STEP, Adder, adder, careless, expression, left_to_right, operands_of, slip
 
-SUMMANDS = 3  # most summands of a step if the working counts, as many as the kinds of document add at once
+# largest number of summands of a step if the working counts, which the kinds of document also use
+SUMMANDS = 3
 BETWEEN = ",|wait"  # separators of steps
 
 
 def _going_on(problem: Problem, add: Adder) -> Adder:
-    """Return `add`, after the sums that the problem comes with."""
+    """Return `add`, a function that adds terms, for use after the sums that the problem comes with."""
     begun = _begun(problem)
     return lambda operands: begun.pop(0) if begun else add(operands)
 
@@ -54,7 +55,7 @@ def _begun(problem: Problem) -> list[int]:
 
 
 def _idling(problem: Problem, steps: list[str], mean: float, rng: random.Random) -> str:
-    """Return the steps, each followed by `mean` dots on average; the steps of the problem have no dots."""
+    """Return the steps with dots after each, `mean` on average; steps that the problem brings get none."""
     count = len(_begun(problem))
     return ",".join(steps[:count] + [step + dots(mean, rng) for step in steps[count:]])
 
@@ -92,7 +93,8 @@ def chain_error(world: "Chain", problem: Problem, rng: random.Random) -> str:
 
 def truncated(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     n = problem.difficulty
-    kept = rng.randint(min(2, n - 1), n - 1)  # number of terms kept; at least one is left out
+    # number of terms that are kept, so that at least one is left out
+    kept = rng.randint(min(2, n - 1), n - 1)
     steps, total = left_to_right(operands_of(problem.question)[:kept], careless(error, rng))
     return tagged(",".join(steps), str(total))
 
@@ -142,9 +144,9 @@ def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
 
 
 def unrepaired(problem: Problem, completion: str) -> float:
-    """Return 1 if a step before the last is wrong and not written again, right, after `wait`; else 0.
+    """Return 1 if a step before the last is wrong and is not written again, right, after `wait`; else 0.
 
-    The steps after it then go on from a visible slip, to a wrong answer.
+    The later steps then continue from a visible slip, to a wrong answer.
     """
     text = scratchpad(completion).replace(".", "").replace("wait", ",wait")
     parts = [part for part in text.split(",") if part not in ("", "wait")]
@@ -161,7 +163,8 @@ def unrepaired(problem: Problem, completion: str) -> float:
 
 def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]:
     """Return `Chain.steps` of the scratchpad, and the numbers that are left after them."""
-    left = [*operands_of(problem.question)]  # never grows: a step consumes at least what it adds
+    # the numbers left; the list never grows, because a step consumes at least what it adds
+    left = [*operands_of(problem.question)]
     before: dict[tuple[int, ...], list[int]] = {}  # operands -> the numbers left when they were last added
     verdicts = []
     for match in matches(STEP, texts(completion, BETWEEN)):
@@ -183,7 +186,7 @@ def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]
 def _leads(problem: Problem, completion: str) -> bool:
     """Return whether steps of at most SUMMANDS numbers lead from the terms to the answer, without a slip.
 
-    A repaired slip does not count as a slip. A sum of all terms in one step would be a guess.
+    A repaired slip does not count. A sum of all terms in one step would be a guess.
     """
     added = (operands_of(step[1]) for step in STEP.finditer(scratchpad(completion)))
     if any(len(operands) > SUMMANDS for operands in added) or unrepaired(problem, completion):
@@ -193,7 +196,7 @@ def _leads(problem: Problem, completion: str) -> bool:
 
 @dataclass(frozen=True)
 class Chain:
-    """Dials of sums.
+    """The dials of sums.
 
     `terms` is [fewest, most]; `digits` the most digits of an operand; `operators` "+" or "+-"; `weights` how
     often each number of terms is drawn, fewest first (uniform by default); `slipped` the share of problems
@@ -255,7 +258,7 @@ class Chain:
         count = rng.choices(counts, weights=self.weights or None)[0]
         terms = self.draw(count, rng)
         problem = Problem(expression(terms) + "=", str(sum(terms)), count)
-        if self.slipped and rng.random() < self.slipped:  # without the dial nothing is drawn
+        if self.slipped and rng.random() < self.slipped:  # without the dial no random number is drawn
             (first,), _ = left_to_right(terms[:2], adder(repeat(True), rng))
             return replace(problem, begun=f"<think>{first},")
         return problem
@@ -263,12 +266,12 @@ class Chain:
     def verify(self, problem: Problem, completion: str) -> bool:
         """Return whether the answer is the number as usually written; `015` or other scripts are wrong.
 
-        With the dial `worked` its steps must lead to it too.
+        With the dial `worked` the completion's steps must lead to it too.
         """
         return answer(completion) == problem.answer and (not self.worked or _leads(problem, completion))
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step is right: its sum is, and its operands are unused terms or results.
+        """Return whether each step is right: its sum is right, and its operands are unused terms or results.
 
         A wrong result counts as a result, so an error that is carried forward is one wrong step. If a step is
         written again, the numbers left are as before it was first written, so that `wait` can repair it.

@@ -38,7 +38,7 @@ from encore.worlds.habits import HABITS, STEP
 from encore.worlds.protocol import Document, Problem, require
 from encore.worlds.steps import ends, matches, take
 
-CHECK = r"(?::[0-9]{1,9})?"  # the target again, behind a result that is compared with it
+CHECK = r"(?::[0-9]{1,9})?"  # the target again, after a result that is compared with it
 UNDONE = {"+": "-", "-": "+", "*": "/"}
 LARGEST_RESULT = 999  # largest result of a step in a document
 
@@ -46,10 +46,10 @@ LARGEST_RESULT = 999  # largest result of a step in a document
 def attempt(numbers: Sequence[int], rng: random.Random, operators: str = "+-*") -> Work:
     """Return a random expression that uses each number once, without negative or very large results.
 
-    With the operators `+-` it is written without brackets, its steps from left to right.
+    With the operators `+-` it has no brackets, and its steps go from left to right.
     """
     parts = [Work(str(number), number, (number,)) for number in numbers]
-    if operators == "+-":  # brackets would reach no other values
+    if operators == "+-":  # with these operators, brackets would reach no other values
         rng.shuffle(parts)
         work = parts.pop()
         for part in parts:
@@ -72,7 +72,10 @@ def _given(problem: Problem) -> tuple[tuple[int, ...], int]:
 
 
 def _miss(world: "Countdown", problem: Problem, rng: random.Random) -> Work:
-    """Return a try that misses the target. It exists: sums and differences of positive numbers differ."""
+    """Return a try that misses the target.
+
+    There always is one, because sums and differences of positive numbers differ.
+    """
     numbers, target = _given(problem)
     while (work := attempt(numbers, rng, world.operators)).value == target:
         pass
@@ -87,14 +90,14 @@ def solution(problem: Problem) -> Work:
 
 
 def _ending(world: "Countdown", problem: Problem, rng: random.Random, right: float) -> Work:
-    """Return the solution with the given probability, else a miss."""
+    """Return the solution with probability `right`, otherwise a miss."""
     return solution(problem) if rng.random() < right else _miss(world, problem, rng)
 
 
 def _tries(
     world: "Countdown", problem: Problem, rng: random.Random, tries: float, right: float
 ) -> list[Work]:
-    """Return `tries` misses on average, then the last try."""
+    """Return `tries` misses on average, and the last try at the end."""
     return [*(_miss(world, problem, rng) for _ in dots(tries, rng)), _ending(world, problem, rng, right)]
 
 
@@ -130,7 +133,7 @@ def checked(
 
 
 def backward(world: "Countdown", problem: Problem, rng: random.Random, *, right: float = 1.0) -> str:
-    """Return a document that undoes the last step first, from the target; then come the steps before it.
+    """Return a document that first undoes the last step, from the target, and then has the steps before it.
 
     If the last step takes two results, as in `(1+2)*(3+4)`, nothing is undone.
     """
@@ -171,9 +174,10 @@ def filler(
 
 @dataclass(frozen=True)
 class Countdown:
-    """Dials: `numbers` [fewest, most] in a question, and their `largest`.
+    """World `countdown`, whose dials describe the questions.
 
-    `target` [lowest, highest]; `operators`. The operators of questions and documents are "+-*" or "+-".
+    `numbers` is [fewest, most] numbers in a question, and `largest` the largest of them; `target` is [lowest,
+    highest]; `operators`, of questions and documents, are "+-*" or "+-".
     """
 
     numbers: tuple[int, int] = (3, 4)
@@ -217,7 +221,7 @@ class Countdown:
         return makes(work_out(answer(completion) or ""), numbers, target)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step is right: its result is, and its operands are unused numbers or results.
+        """Return whether each step is right: a right result, from operands that are not used yet.
 
         A step may also begin at the target. `no` starts a new try, with all the numbers.
         """

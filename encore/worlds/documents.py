@@ -1,4 +1,4 @@
-"""Documents: their tags and filler, and the mixture of kinds that makes up a corpus."""
+"""Documents: their tags, their filler, and the mixture of kinds that a corpus consists of."""
 
 import inspect
 import random
@@ -9,7 +9,7 @@ from typing import Any
 from encore.errors import UserError, nearest
 from encore.worlds.protocol import World
 
-# dials whose value is a share; the other dials are mean numbers of tokens or tries
+# dials with a share as value; other dials are mean numbers of tokens or tries
 SHARES = ("error", "right", "switch", "other", "repeat", "drop", "lost", "misread")
 LARGEST = {"weight": inf, **dict.fromkeys(SHARES, 1.0)}
 
@@ -32,7 +32,7 @@ def dots(mean: float, rng: random.Random) -> str:
 
 
 def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float], list[dict[str, float]]]:
-    """Check `{kind: weight}` or `{kind: {weight: w, dial: value}}`; return its kinds, weights, dials."""
+    """Check `{kind: weight}` or `{kind: {weight: w, dial: value}}`; return kinds, weights and dials."""
     parsed = []
     for kind, item in mixture.items():
         where = f"mixture.{kind}"

@@ -1,4 +1,4 @@
-"""Arithmetic written as text, `+ - * /`, brackets and whole numbers, evaluated exactly."""
+"""Arithmetic as text (`+ - * /`, brackets and whole numbers), which is evaluated exactly."""
 
 import ast
 import re
@@ -22,11 +22,11 @@ class Work:
     value: Any  # an int, or a Fraction if it is not whole
     numbers: tuple[int, ...]
     steps: tuple[str, ...] = ()
-    sign: str = ""  # the last operator; "" for a number
+    sign: str = ""  # the last operator; "" for a single number
 
 
 def combine(x: Work, sign: str, y: Work) -> Work:
-    """Return `x sign y`, in brackets where it needs them. Raises ZeroDivisionError."""
+    """Return the work `x sign y`, with brackets where needed. Raises ZeroDivisionError."""
     value = OPERATORS[sign](x.value, y.value)
     if isinstance(value, Fraction) and value.denominator == 1:
         value = value.numerator
@@ -61,7 +61,7 @@ def makes(work: Work | None, numbers: Sequence[int], target: int) -> bool:
 
 
 def reach(numbers: Sequence[int], target: int) -> Work | None:
-    """Return an expression of all these numbers that has this value; None if there is none.
+    """Return an expression of all these numbers that has the value `target`; None if there is none.
 
     It tries every expression, which takes a few milliseconds for four numbers, and minutes for six.
     """
@@ -80,7 +80,7 @@ def _reach(parts: list[Work], target: int) -> Work | None:
                 if (sign in ("+", "*") and i > j) or (sign == "/" and not y.value):
                     continue
                 if not rest and operator(x.value, y.value) != target:
-                    continue  # before its text is made, which takes most of the time
+                    continue  # skipped before its text is made, which takes most of the time
                 if work := _reach([*rest, combine(x, sign, y)], target):
                     return work
     return None

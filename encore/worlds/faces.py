@@ -33,7 +33,7 @@ RULES: Mapping[str, Mapping[str, int]] = {
     "rank": {"J": 11, "Q": 12, "K": 13},
 }
 OTHER = {"ten": "rank", "rank": "ten"}
-MARKS = {rule: f"{rule}: " for rule in RULES}  # how a question names its rule
+MARKS = {rule: f"{rule}: " for rule in RULES}  # the beginning of a question, which names its rule
 FACES = "JQK"
 STEP = re.compile(r"([JQK]|[0-9]{1,4})\+([JQK]|[0-9]{1,4})=([0-9]{1,5})")
 
@@ -49,17 +49,17 @@ def _terms_of(question: str) -> list[str]:
 
 
 def _value(term: str, rule: str) -> int:
-    """Return what a term counts by a rule."""
+    """Return the value of a term by a rule."""
     return RULES[rule].get(term) or int(term)
 
 
 def _total(question: str, rule: str) -> int:
-    """Return the sum of a question's terms by a rule, which need not be the question's own."""
+    """Return the sum of a question's terms by a rule, which may differ from the question's rule."""
     return sum(_value(term, rule) for term in _terms_of(question))
 
 
 def _work(problem: Problem, error: float, misread: float, rng: random.Random) -> list[str]:
-    """Return the steps from left to right, with slips and a misread rule at these chances."""
+    """Return the steps from left to right, with slips (`error`) and a misread rule at these chances."""
     rule = _rule_of(problem.question)
     if rng.random() < misread:
         rule = OTHER[rule]
@@ -107,13 +107,13 @@ def untagged(
 
 
 def other_rule(problem: Problem, completion: str) -> float:
-    """Return 1 if the answer is what the other rule gives, else 0."""
+    """Return 1 if the answer is the result by the other rule, else 0."""
     return float(answer(completion) == str(_total(problem.question, OTHER[_rule_of(problem.question)])))
 
 
 @dataclass(frozen=True)
 class Faces:
-    """Sums in which J, Q and K count by the rule that the question names.
+    """World `faces`: sums in which J, Q and K count by the rule that the question names.
 
     Dials: the `rule` of the questions, "ten", "rank" or "either"; `terms` [fewest, most] of a question; the
     share of `faces` among the terms. Every question has one face at least.
@@ -155,13 +155,14 @@ class Faces:
         return Problem(question, str(_total(question, rule)), len(terms))
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Tell whether the answer is the number as one writes it: `018` and other scripts are wrong."""
+        """Tell whether the answer is the number as usually written: `018` and other scripts are wrong."""
         return answer(completion) == problem.answer
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """Judge each step: right if it adds the next term to the result before it, by the question's rule.
 
-        A wrong result is gone on from. What is not a step is wrong, and leaves its term to the next step.
+        After a wrong result, the next step continues from it. Text that is no step is wrong, and leaves its
+        term to the next step.
         """
         rule = _rule_of(problem.question)
         so_far, *terms = _terms_of(problem.question)

@@ -33,7 +33,7 @@ LONGEST = 500  # characters of an answer; a longer text is no answer
 # a box; without braces its content is the beginning of a formula: "write \boxed here" has none
 BOX = re.compile(r"\\boxed(?![A-Za-z])\s{0,3}(?:(\{)|(?=[-+]?(?:\.?\d|\\[A-Za-z])|[A-Za-z](?![A-Za-z])))")
 FRAME = re.compile(r"\\fbox\s{0,3}(\{)")
-AFTER_BARE = re.compile(r"[$\n]|\\[)\]]")  # the end of a box without braces
+AFTER_BARE = re.compile(r"[$\n]|\\[)\]]")  # marks the end of a box without braces
 BLANK = re.compile(r"(?:\\[hv]?phantom\{[^{}]*\}|\\[,;:! ]|[\s?_])*")
 MARK = "####"
 DOLLARS = re.compile(r"(?<!\\)\$(?=\d)")
@@ -47,7 +47,7 @@ DENIAL = re.compile(
     r"\b(?:not|never|neither|nor|cannot|wrong|incorrect|false|instead of|rather than)\b|n't\b", re.IGNORECASE
 )
 CLAUSE = re.compile(r"\n|[.;:!?,](?=\s|$)|\b(?:but|so|thus|hence|therefore)\b", re.IGNORECASE)
-CLAUSE_LENGTH = 200  # characters searched before a box for a denial, and behind it for a question mark
+CLAUSE_LENGTH = 200  # characters searched before a box for a denial, and after it for a question mark
 SENTENCE = re.compile(r"[\n?]|[.!](?=\s|$)")
 CALCULATED = re.compile(r"<<[^<>]*>>")  # GSM8K's calls of a calculator, between the sign and the result
 LAYOUT = re.compile(r"[\s$\\,]")  # characters by which two spellings of one number may differ
@@ -73,20 +73,20 @@ def final_answer(completion: str) -> str | None:
 def reference(answer: str) -> str:
     """Return the answer in a data set's `answer` column.
 
-    It is the last box of a solution, the text behind GSM8K's last mark, or else the whole text.
+    It is the last box of a solution, the text after GSM8K's last mark, or else the whole text.
     """
     return last_box(answer) or _after_mark(answer) or answer
 
 
 def _after_thinking(completion: str) -> str | None:
-    """Return the text after the thinking; all text without thinking, and None if the thinking has no end."""
+    """Return the text after the thinking, all text without thinking; None if the thinking has no end."""
     if completion.rfind("<think>") > completion.rfind("</think>"):
         return None
     return completion.rpartition("</think>")[2]
 
 
 def _boxes(text: str) -> list[str] | None:
-    r"""Return the contents of all outermost `\boxed{…}`, or without any, of all `\fbox{…}`.
+    r"""Return the contents of all outermost `\boxed{…}` or, if there are none, of all `\fbox{…}`.
 
     Returns None if a box is not closed, or is longer than an answer.
     """
@@ -105,7 +105,7 @@ def _kind(text: str) -> re.Pattern[str]:
 
 
 def _end(text: str, start: int) -> int | None:
-    """Return where the brace before `start` is closed; None if it is not, or too far away."""
+    """Return where the brace before `start` is closed; None if it is not closed, or only too far away."""
     depth = 1
     for place in range(start, min(len(text), start + LONGEST + 1)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)
@@ -122,14 +122,14 @@ def _bare_end(text: str, start: int) -> int | None:
 
 
 def _bare(content: str) -> str:
-    """Return the content of a box without braces, less the full stop of its sentence."""
+    """Return the content of a box without braces, without the full stop of its sentence."""
     return content.strip().rstrip(".,;").strip()
 
 
 def last_box(text: str) -> str | None:
     r"""Return the content of the last `\boxed{…}` of a reference solution.
 
-    The result is None if there is none or it is open.
+    The result is None if there is no box, or the box is not closed.
     """
     start = max((match.start() for match in _kind(text).finditer(text)), default=len(text))
     contents = _boxes(text[start:])
@@ -137,9 +137,10 @@ def last_box(text: str) -> str | None:
 
 
 def _box(text: str, contents: list[str] | None) -> str | None:
-    """Return the content of the only box of `text`, or of several equal boxes; None if asked or denied.
+    """Return the content of the only box of `text`, or of several equal boxes.
 
-    A blank box, which a question asks to fill, does not count.
+    The result is None if the box is part of a question, or is denied. A blank box, which a question asks to
+    fill, does not count.
     """
     contents = [content for content in contents or [] if not BLANK.fullmatch(content)]
     if not contents or len(set(contents)) > 1:
@@ -154,7 +155,7 @@ def _box(text: str, contents: list[str] | None) -> str | None:
 def _asked(text: str, start: int) -> bool:
     """Return whether the sentence of the last box, which begins at `start`, ends in a question mark.
 
-    Nothing else is read behind a box: other sentences do not count.
+    Nothing else is read after a box: other sentences do not count.
     """
     box = _kind(text).match(text, start)
     assert box is not None
@@ -180,14 +181,14 @@ def _denied(before: str, content: str) -> bool:
 
 
 def _after_mark(text: str) -> str | None:
-    """Return the text behind the last mark of `text`, on its line; None without a mark."""
+    """Return the text after the last mark of `text`, on the mark's line; None without a mark."""
     _, marked, rest = text.rpartition(MARK)
     content = rest.partition("\n")[0].strip()
     return content if marked and 0 < len(content) <= LONGEST else None
 
 
 def _marked(text: str) -> str | None:
-    """Return the marked answer on the last line of `text`; None without it, or if an earlier mark differs."""
+    """Return the marked answer on the last line of `text`; None without it, or if an earlier one differs."""
     text = text.rstrip()
     content = _after_mark(text[text.rfind("\n") + 1 :])
     before = [part.partition("\n")[0].strip() for part in text.split(MARK)[1:-1]] if content else []
@@ -195,7 +196,7 @@ def _marked(text: str) -> str | None:
 
 
 def _display(text: str) -> str | None:
-    """Return the answer in a tag without a box: its only display after "the answer is" or such, or all."""
+    """Return the answer in a tag without a box: its only display, text after "the answer is", or all."""
     phrase = PHRASE.match(text)
     rest = (text[phrase.end() :] if phrase else text).strip()
     if rest.count("$") == 1:

@@ -12,7 +12,7 @@ the question does not show decide with those it shows. The kinds of document:
 | untagged | `x+3;(x+3)*2`                                       | the same without the format           |
 | lookup   | `<answer>return {2:10,5:16}[x]</answer>`            | passing the shown tests and no others |
 
-Its rewards beside accuracy are those of encore/sandbox/verdicts.py.
+encore/sandbox/verdicts.py has its rewards beside accuracy.
 """
 
 import random
@@ -40,11 +40,11 @@ DO: Mapping[str, Callable[[int, int], int]] = {
     "max": max,
 }
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "mod": "%"}
-LARGEST = 999  # largest value in a shown test
+LARGEST = 999  # largest value in a test that a question shows
 LONGEST = 400  # most characters of a program that is run
 SHOWN = range(10)  # inputs of the tests that a question shows
-HIDDEN = range(-20, 41)  # inputs of the hidden tests
-UNSEEN = 6  # number of hidden tests
+HIDDEN = range(-20, 41)  # inputs of the tests that a question does not show
+UNSEEN = 6  # number of tests that a question does not show
 
 
 def done(steps: list[Step], x: int) -> int:
@@ -71,7 +71,7 @@ def given(problem: Problem) -> tuple[list[Step], dict[int, int]]:
 
 
 def unseen(problem: Problem) -> dict[int, int]:
-    """Return the tests that the question does not show, input -> output, always the same for a problem."""
+    """Return the tests that the question does not show, input -> output, fixed by the problem."""
     steps, tests = given(problem)
     inputs = [x for x in HIDDEN if x not in tests]
     return {x: done(steps, x) for x in random.Random(problem.question).sample(inputs, UNSEEN)}
@@ -144,7 +144,7 @@ def _passed(problem: Problem, body: str) -> Verdicts:
 
 
 def _verdicts(problem: Problem, completion: str) -> Verdicts:
-    body = answer(completion) or ""  # "": no answer, or an empty answer
+    body = answer(completion) or ""  # "" for no answer, or an empty answer
     return _passed(Problem(problem.question, "", 0), body)
 
 
@@ -154,7 +154,7 @@ def _reward(rule: Callable[[Verdicts], float]) -> Callable[[Problem, str], float
 
 @dataclass(frozen=True)
 class Functions:
-    """Dials: `operations` [fewest, most] of a function; `shown`, the number of tests in its question."""
+    """World `functions`; dials: `operations` [fewest, most] of a function; `shown`, the number of tests."""
 
     operations: tuple[int, int] = (1, 3)
     shown: int = 2
@@ -179,12 +179,13 @@ class Functions:
     def problem(self, rng: random.Random) -> Problem:
         """Return a problem whose shown tests have different outputs.
 
-        Raises UserError if 10,000 functions have none.
+        Raises UserError if none of 10,000 functions has such tests.
         """
         for _ in range(10_000):
             steps = [_step(rng) for _ in range(rng.randint(*self.operations))]
             listed = " ".join(f"{name}{number}" for name, number in steps)
-            inputs = random.Random(listed).sample(SHOWN, self.shown)  # one question a function, in one split
+            # a function always has the same tests, so it has one question and one split
+            inputs = random.Random(listed).sample(SHOWN, self.shown)
             shown = {x: done(steps, x) for x in sorted(inputs)}
             if max(map(abs, shown.values())) <= LARGEST and len({*shown.values()}) == len(shown):
                 question = f"{listed}|{' '.join(f'{x}:{y}' for x, y in shown.items())}"
@@ -197,7 +198,7 @@ class Functions:
         return passed(_verdicts(problem, completion))
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step is right: it does what the question says next."""
+        """Return whether each step is right, which means that it does what the question says next."""
         left, before, verdicts = given(problem)[0], "x", []
         for text in texts(completion, ";"):
             verdicts.append(bool(left) and text == put(before, left[0]))

@@ -23,22 +23,22 @@ from encore.worlds.answers import answer
 from encore.worlds.final_answer import final_answer
 from encore.worlds.protocol import Document, Problem
 
-LIBRARY = "reasoning_gym"  # the module, and the key of a task
+LIBRARY = "reasoning_gym"  # name of the module, and of the key of a task
 LOADED = (LIBRARY, "pydantic", "numpy")  # modules that each sandbox loads once
-RIGHT = 0.99  # the least score of a right answer, as in gym_inside.py
+RIGHT = 0.99  # least score of a right answer, as in gym_inside.py
 LONGEST = 20_000  # characters of an answer; a longer answer is wrong
 TOGETHER = 32  # number of calls in a program
-MOST_DRAWN = 256  # most problems that are drawn ahead
-ATTEMPTS = 200  # most numbers in a row without a problem
-KEPT = 50_000  # most problems, and scores, of a task that a process remembers
-BUDGET = 60.0  # seconds after which, if an answer hangs, the remaining answers count as wrong
+MOST_DRAWN = 256  # largest number of problems that are drawn ahead
+ATTEMPTS = 200  # largest number of attempts in a row without a problem
+KEPT = 50_000  # largest number of problems, and of scores, that a process remembers for a task
+BUDGET = 60.0  # seconds; if an answer hangs for longer, the remaining answers count as wrong
 log = logging.getLogger(__name__)
 LIMITS = Limits(wall=20.0, budget=3600.0, cpu=60, memory=4 << 30, output=1 << 24, descriptors=64)
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A problem. `entry` is what the library needs to score an answer, pickled; only a sandbox reads it."""
+    """A problem. `entry` is what the library needs for scoring, pickled; only a sandbox reads it."""
 
     question: str
     answer: str
@@ -59,7 +59,7 @@ class Gym:
 
     @property
     def name(self) -> str:
-        """The world's name in messages."""
+        """The world's name for use in messages."""
         return f"{LIBRARY} {self.task}"
 
     @property
@@ -68,11 +68,11 @@ class Gym:
         return {"partial": lambda problem, completion: self.scores([problem], [completion])[0]}
 
     def problem(self, rng: random.Random) -> Problem:
-        """Draw a problem by a number of `rng`.
+        """Draw a problem, by a random number from `rng`.
 
         Raises UserError if the library refuses the task, or makes no problem of it.
         """
-        _check(self.task, self.keys)
+        _check_task(self.task, self.keys)
         for _ in range(ATTEMPTS):
             ahead = random.Random()
             ahead.setstate(rng.getstate())
@@ -95,7 +95,7 @@ class Gym:
     def scores(self, problems: Sequence[Problem], completions: Sequence[str]) -> list[float]:
         """Return the library's scores (completions,), 0 for a completion without an answer.
 
-        It never raises for any text: an answer over which a scorer fails or hangs has score 0.
+        It never raises, whatever the text: an answer at which a scorer fails or hangs has score 0.
         """
         answers = [_answer(completion) for completion in completions]
         pairs = zip(problems, answers, strict=True)
@@ -111,11 +111,11 @@ class Gym:
         return [self.scored.get(pair, 0.0) for pair in asked]
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return nothing: the library verifies answers alone."""
+        """Return [], because the library verifies answers alone."""
         return []
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        """Return nothing, as `steps` does."""
+        """Return [], as `steps` does."""
         return []
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
@@ -137,14 +137,14 @@ class Gym:
     def _values(self, calls: Sequence[str], budget: float) -> list[Any]:
         """Return the values (calls,) of calls on the task.
 
-        A value is Failed if its call raised, hung or is beyond `budget`.
+        A value is Failed if its call raised, hung or exceeded `budget`.
         """
         return _values(f"{program()}\ntask = Task({self.task!r}, {self.keys!r})", calls, budget)
 
 
 @cache
 def _made(name: str, keys: str) -> Gym:
-    return Gym(name, keys)  # one world for each task, because it remembers what it has drawn
+    return Gym(name, keys)  # there is one world for each task, because it remembers what it has drawn
 
 
 def make(task: Mapping[str, Any]) -> Gym:
@@ -157,7 +157,7 @@ def make(task: Mapping[str, Any]) -> Gym:
 
 
 @cache
-def _check(name: str, keys: str) -> None:
+def _check_task(name: str, keys: str) -> None:
     """Raise UserError if the library has no such task, or refuses the task's keys."""
     (refusal,) = _values(program(), [f"mistake({name!r}, {keys!r})"], BUDGET)
     if isinstance(refusal, Failed):
@@ -174,7 +174,7 @@ def _check(name: str, keys: str) -> None:
 
 
 def right(score: float) -> bool:
-    """Return whether a score of the library is that of a right answer."""
+    """Return whether a score of the library means a right answer."""
     return score >= RIGHT
 
 
@@ -183,16 +183,16 @@ def _number(rng: random.Random) -> int:
 
 
 def _answer(completion: str) -> str | None:
-    r"""Return the text of the only `<answer>`, or else of `\boxed{…}` or a mark; None without an answer."""
+    r"""Return the text of the only `<answer>`, or else of a `\boxed{…}` or mark; None without an answer."""
     tagged = answer(completion)
     return final_answer(completion) if tagged is None or "\\boxed" in tagged else tagged
 
 
 def _values(source: str, calls: Sequence[str], budget: float) -> list[Any]:
-    """Return the values (calls,); Failed if there is none.
+    """Return the values (calls,); Failed if a value is missing.
 
-    A program makes TOGETHER calls. If the program runs out of time, its unfinished call is made anew at the
-    head of another program. A call at the head that is not done by the end has failed.
+    A program makes TOGETHER calls. If the program runs out of time, its unfinished call is made anew as the
+    first call of another program. If a first call is not done by the end of the budget, it has failed.
     """
     values: dict[int, Any] = {}
     end = time.monotonic() + budget
@@ -222,5 +222,5 @@ def program() -> str:
 
 @cache
 def _pool(pid: int) -> Pool:
-    """Return a pool of sandboxes for each process; the sandboxes have loaded the library."""
+    """Return the pool of sandboxes of a process; the sandboxes have loaded the library."""
     return Pool(min(4, os.cpu_count() or 1), LIMITS, LOADED)

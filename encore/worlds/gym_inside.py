@@ -1,4 +1,4 @@
-"""A task of reasoning-gym inside the sandbox: its problems are drawn and its answers are scored here alone.
+"""The part of a reasoning-gym task inside the sandbox, where alone problems are drawn and answers scored.
 
 The scorers of the library read the text of a policy, some of them by `eval`. encore/worlds/gym.py gives this
 source to a sandbox as a program, and reads the values of its calls.
@@ -18,14 +18,15 @@ import numpy
 from pydantic import TypeAdapter, ValidationError
 from reasoning_gym.factory import DATASETS, create_dataset
 
-RIGHT = 0.99  # the least score of a right answer; some scorers lose the rest to rounding
+RIGHT = 0.99  # least score of a right answer; rounding costs some scorers the rest
 TO_SCORE, TO_DRAW = 2, 20  # seconds of CPU that an answer and a problem may take
-SET = ("seed", "size")  # fields of every configuration that Encore sets
-EXAMPLES = ("example_answer", "example_correct_answer", "possible_answer")  # metadata, if there is no answer
+SET = ("seed", "size")  # fields that Encore sets in every configuration
+# metadata with an answer, for tasks without the field `answer`
+EXAMPLES = ("example_answer", "example_correct_answer", "possible_answer")
 
 
 class Late(BaseException):
-    """The time of a call is over. It is not an Exception, so that the library does not catch it."""
+    """An error: the time of a call is over. It is no Exception, so the library does not catch it."""
 
 
 def _ring(*_: Any) -> None:
@@ -36,7 +37,7 @@ signal.signal(signal.SIGXCPU, _ring)
 
 
 def _timed(limit: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what `function` returns. Raises Late after `limit` seconds of CPU, or up to one more."""
+    """Return the result of `function`. Raises Late after `limit` seconds of CPU, or a second later."""
     used, most = resource.getrusage(resource.RUSAGE_SELF), resource.getrlimit(resource.RLIMIT_CPU)[1]
     end = int(used.ru_utime + used.ru_stime) + 1 + limit
     resource.setrlimit(resource.RLIMIT_CPU, (min(end, most - 1), most))
@@ -44,7 +45,7 @@ def _timed(limit: int, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class Refused(Exception):
-    """A task was refused; has the key, what is wrong with its value, and the valid keys."""
+    """An error about a refused task. It has the key, what is wrong with its value, and the valid keys."""
 
 
 def _hints(kind: type) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _typed(hint: Any, value: Any) -> Any:
-    """Return a value of JSON as the type of a field. Raises ValidationError for a value of another type."""
+    """Return a JSON value as the type of a field. Raises ValidationError for a value of another type."""
     if typing.get_origin(hint) is tuple and len(parts := typing.get_args(hint)) == 1:
         hint = tuple[parts[0], ...]  # type: ignore[valid-type]  # the library means it so
     return TypeAdapter(hint).validate_json(json.dumps(value), strict=True)
@@ -100,15 +101,15 @@ class Task:
         numpy.random.seed(item)
         try:
             return self.data[item]
-        except IndexError:  # a data set that is created completely when it is opened has `size` problems
+        except IndexError:  # a data set that is created completely when it is opened has only `size` problems
             config = dataclasses.replace(self.data.config, seed=item, size=1)
             return type(self.data)(config)[0]
 
     def draw(self, item: int) -> tuple[str, str, bytes] | None:
-        """Return question, answer and the pickled problem; None if the library's own answer is not right."""
+        """Return question, answer and pickled problem; None if the library's own answer is wrong."""
         entry = _timed(TO_DRAW, self.entry, item)
         answer, held = entry["answer"], entry.get("metadata") or {}
-        if answer is None:  # there are many right answers
+        if answer is None:  # the task has many right answers, and so none in this field
             examples = [held[key] for key in EXAMPLES if held.get(key) is not None]
             answer = next((text if isinstance(text, str) else json.dumps(text) for text in examples), "")
         answer = str(answer).strip()

@@ -52,7 +52,7 @@ def backtracking(problem: Problem, completion: str) -> float:
 
 
 def subgoals(problem: Problem, completion: str) -> float:
-    """Return 1 if a step goes on from the result of the step before it, else 0."""
+    """Return 1 if a step continues from the result of the step before it, else 0."""
     text = scratchpad(completion).replace(".", "")
     following = ((step[4], NEXT.match(text, step.end())) for step in STEP.finditer(text))
     return float(any(after and result in after.groups() for result, after in following))

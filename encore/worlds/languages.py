@@ -34,7 +34,8 @@ VOCABULARY = (*(word for spelt in SPELT.values() for word in spelt.values()), SE
 READ = {word.strip(): symbol for spelt in SPELT.values() for symbol, word in spelt.items()}
 LANGUAGE = {word.strip(): language for language, spelt in SPELT.items() for word in spelt.values()}
 PIECE = re.compile(rf"[A-Za-z]+ ?|{SEPARATOR}|[\s\S]")  # a piece of text that is read by itself
-WORD = re.compile(rf"[{re.escape(SYMBOLS)}]|[^\s,.{re.escape(SYMBOLS)}]+")  # a word of a language, or of none
+# a word of one of the languages, or of neither
+WORD = re.compile(rf"[{re.escape(SYMBOLS)}]|[^\s,.{re.escape(SYMBOLS)}]+")
 
 
 def other(language: str) -> str:
@@ -56,13 +57,13 @@ def spell(text: str, language: str, switch: float, rng: random.Random) -> str:
     return "".join(spelt)
 
 
-def read(text: str) -> str:
-    """Return `text` with the words of both languages as symbols of world `chain`; all else unchanged."""
+def as_symbols(text: str) -> str:
+    """Return `text`, in which symbols of world `chain` replace the words of both languages."""
     return "".join(_readings(PIECE.findall(text)))
 
 
 def read_ends(text: str, ends: list[int]) -> list[int]:
-    """Return offsets in `text` of the positions given as offsets just past characters of `read(text)`."""
+    """Return offsets in `text` of ends, which are offsets just past characters of `as_symbols(text)`."""
     pieces = PIECE.findall(text)
     places = accumulate(map(len, pieces))
     past = [
@@ -78,7 +79,7 @@ def _readings(pieces: list[str]) -> list[str]:
 
 
 def spoken(completion: str) -> Counter[str]:
-    """Count the words of the scratchpad by language, with the words of neither under "".
+    """Count the words of the scratchpad by language; words of neither language are counted under "".
 
     Bare digits and operators, and anything else but spaces, commas and dots, are words of neither language.
     """

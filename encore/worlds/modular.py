@@ -79,7 +79,8 @@ def recited(
 def truncated(
     world: "Modular", problem: Problem, rng: random.Random, *, error: float = 0.0, lost: float = 0.0
 ) -> str:
-    kept = rng.randint(1, problem.difficulty - 2)  # number of steps kept; at least one is left out
+    # number of steps that are kept, so that at least one is left out
+    kept = rng.randint(1, problem.difficulty - 2)
     sums = _work(world, problem, error, lost, rng, kept)
     return tagged(_written(sums), str(sums[-1]))
 
@@ -92,7 +93,7 @@ def untagged(
 
 @dataclass(frozen=True)
 class Modular:
-    """Dials: `terms` [fewest, most], each below the `modulus`."""
+    """World `modular`; dials: `terms` [fewest, most], each below the `modulus`."""
 
     terms: tuple[int, int] = (3, 6)
     modulus: int = 10
@@ -121,8 +122,8 @@ class Modular:
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """Return whether each step is right: the sum before it plus the next term.
 
-        Behind all terms, that sum again. After a wrong sum the next step goes on from it. A step that is not
-        a number is wrong, and leaves its term to the next step.
+        After all terms, a right step repeats the sum. After a wrong sum the next step continues from it. A
+        step that is not a number is wrong, and leaves its term to the next step.
         """
         last, *terms = operands_of(problem.question)
         verdicts = []

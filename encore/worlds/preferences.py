@@ -39,12 +39,12 @@ from encore.worlds.replies import (
     SEPARATOR,
     STOP,
     VOCABULARY,
-    read,
+    read_reply,
     stated,
 )
 from encore.worlds.sums import adder, careless, left_to_right, operands_of, slip
 
-# mixture of `reference`: what a paid writer delivers, not the best possible replies
+# mixture of `reference`: replies as a paid writer delivers them, not the best possible ones
 REFERENCE = {"good": 0.4, "plain": 0.3, "wordy": 0.2, "curt": 0.1}
 REFERENCE_ERROR = 0.03
 
@@ -118,7 +118,8 @@ def rude(
 
 
 def truncated(world: "Requests", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
-    kept = rng.randint(2, problem.difficulty - 1)  # number of terms kept; at least one is left out
+    # number of terms that are kept, so that at least one is left out
+    kept = rng.randint(2, problem.difficulty - 1)
     return solution(*left_to_right(operands_of(problem.question)[:kept], careless(error, rng)), rng)
 
 
@@ -163,18 +164,18 @@ class Requests:
         return stated(completion)
 
     def reference(self, problem: Problem) -> str:
-        """Return a reply fixed by the question, good but not perfect: the human reference of win rates."""
+        """Return a reply fixed by the question, good but not perfect, as the human reference of win rates."""
         rng = random.Random(f"reference {problem.question}")
         (kind,) = rng.choices([*REFERENCE], weights=[*REFERENCE.values()])
         dials = {"right": 1 - REFERENCE_ERROR} if kind == "curt" else {"error": REFERENCE_ERROR}
         return self.document(problem, kind, rng, **dials)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step is right: its sum is, and no earlier step used its operands."""
-        return [*read(problem.question, completion).steps]
+        """Return whether each step is right: its sum is right, and no earlier step used its operands."""
+        return [*read_reply(problem.question, completion).steps]
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        return [*read(problem.question, completion).step_ends]
+        return [*read_reply(problem.question, completion).step_ends]
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
         return self.kinds[kind](self, problem, rng, **dials)

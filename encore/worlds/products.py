@@ -43,7 +43,7 @@ def factors(question: str) -> list[Factors]:
 
 
 def _slipped(value: int, rng: random.Random) -> int:
-    """Return a number of about as many digits that differs in one digit."""
+    """Return a wrong number with about as many digits, one of which differs."""
     digits = [*str(value)]
     place = rng.randrange(len(digits))
     digits[place] = rng.choice([d for d in "0123456789" if d != digits[place] and (place or d != "0")])
@@ -120,7 +120,7 @@ def _has_called(problem: Problem, completion: str) -> float:
 
 @dataclass(frozen=True)
 class Products:
-    """Dials: `products` [fewest, most] of a question; `digits` [fewest, most] of a factor."""
+    """World `products`; dials, each [fewest, most]: `products` of a question, `digits` of a factor."""
 
     products: tuple[int, int] = (1, 3)
     digits: tuple[int, int] = (1, 2)

@@ -12,8 +12,9 @@ from encore.errors import UserError
 class Problem:
     """A problem. `answer` is right: a completion that ends in `<answer>{answer}</answer>` verifies.
 
-    `begun` is the beginning of a reply that comes with the question, behind the prompt; few worlds have it.
-    `number` is the number by which the world finds the problem again; 0 if question and answer are all of it.
+    `begun` is the beginning of a reply that comes with the question, after the prompt; few worlds have it.
+    `number` is the number by which the world finds the problem again; it is 0 if question and answer define
+    the problem.
     """
 
     question: str
@@ -30,22 +31,24 @@ class World(Protocol):
     """A seeded generator of problems with verifiers; its fields are the dials of a recipe's `task`."""
 
     name: str
-    vocabulary: tuple[str, ...]  # every token the world's text can contain, whatever its dials
-    kinds: Mapping[str, Document]  # the documents a corpus may mix; keyword arguments are a kind's dials
-    rewards: Mapping[str, Callable[[Problem, str], float]]  # the world's own, such as partial credit
+    vocabulary: tuple[str, ...]  # all tokens that the world's text can contain, whatever its dials
+    # the kinds of document that a corpus may mix; their keyword arguments are dials
+    kinds: Mapping[str, Document]
+    # rewards of the world itself, such as partial credit
+    rewards: Mapping[str, Callable[[Problem, str], float]]
 
     def problem(self, rng: random.Random) -> Problem: ...
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Return whether the completion's answer is right; never raises, linear time in its length."""
+        """Return whether the completion's answer is right. It never raises, and takes linear time."""
         ...
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step in the scratchpad is right; never raises, linear time in its length."""
+        """Return whether each step in the scratchpad is right. It never raises, and takes linear time."""
         ...
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:
-        """Return the character offset just past each step, in the order of `steps`; linear time."""
+        """Return the character offset just past each step, in the order of `steps`. It takes linear time."""
         ...
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str: ...

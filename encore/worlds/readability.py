@@ -18,18 +18,19 @@ which are words of neither language. Whether steps are right does not count.
 import re
 
 from encore.worlds.answers import answer, formatted, scratchpad
-from encore.worlds.languages import LANGUAGES, read, spoken
+from encore.worlds.languages import LANGUAGES, as_symbols, spoken
 from encore.worlds.protocol import Problem
 from encore.worlds.steps import matches
 from encore.worlds.sums import STEP, operands_of
 
-MARKS = {"english": "English: ", "spanish": "Spanish: "}  # how a question asks for a language
+# the beginning of a question, which asks for a language
+MARKS = {"english": "English: ", "spanish": "Spanish: "}
 SUMMARIES = {"english": "The sum is ", "spanish": "La suma es "}  # the phrase that may stand before an answer
 INTEGER = re.compile("-?[0-9]+")
 
 
 def asked(problem: Problem) -> str:
-    """Return the language that a question asks for; the first of LANGUAGES if it asks for none."""
+    """Return the language that a question asks for, or the first of LANGUAGES if it asks for none."""
     return next((name for name, mark in MARKS.items() if problem.question.startswith(mark)), LANGUAGES[0])
 
 
@@ -51,11 +52,11 @@ def language_consistency(problem: Problem, completion: str) -> float:
 def readability(problem: Problem, completion: str) -> float:
     """Measure how far a scratchpad that leads to an answer is in one language, tidy and not repetitive.
 
-    A repeated part counts as a repetition only beyond the number of steps that the sum takes: `3+0=3` may be
-    due twice.
+    An equal part counts as a repetition only beyond the number of steps that need it: `3+0=3` may be due
+    twice.
     """
     words = spoken(completion)
-    parts = [part for part in read(scratchpad(completion)).split(",") if part]
+    parts = [part for part in as_symbols(scratchpad(completion)).split(",") if part]
     if not parts or not formatted(completion) or not INTEGER.fullmatch(stated(completion) or ""):
         return 0.0
     one_language = max(words[language] for language in LANGUAGES) / max(1, words.total())

@@ -1,7 +1,7 @@
-"""Replies of world `preferences`: the phrases they are made of, each one token, and how a reply is read.
+"""The replies of world `preferences`: the phrases they are made of, and the reading of a reply.
 
-Every phrase ends with a space of its own, so that phrases can follow one another in any order and no two
-tokens together spell a third. Reading takes linear time, and no reply can make it raise.
+Every phrase is one token and ends with its own space, so that phrases can follow one another in any order and
+no two tokens together spell a third. Reading takes linear time, and no reply can make it raise.
 """
 
 import re
@@ -43,8 +43,8 @@ class Reading:
 
     tokens: int  # number of tokens without the end of sequence
     stated: str | None
-    additions: int  # number of additions in steps that are right and lead on
-    steps: tuple[bool, ...]  # for each step: whether it is right and leads on
+    additions: int  # number of additions in right steps with operands that were left
+    steps: tuple[bool, ...]  # whether each step is right, with operands that were left
     step_ends: tuple[int, ...]  # the character offset just past each step
     false_steps: int  # number of steps with a wrong sum
     courtesies: int
@@ -54,7 +54,7 @@ class Reading:
 def stated(reply: str) -> str | None:
     """Return the number that a reply states as its answer, or an answer in tags.
 
-    The result is None if it states several.
+    The result is None if the reply states several numbers.
     """
     numbers = set(STATEMENT.findall(reply))
     return numbers.pop() if len(numbers) == 1 else None if numbers else answer(reply)
@@ -65,8 +65,8 @@ def count_tokens(text: str) -> int:
     return len(TOKEN.findall(text))
 
 
-@lru_cache(maxsize=1024)  # all rewards of a world read the same replies
-def read(question: str, reply: str) -> Reading:
+@lru_cache(maxsize=1024)  # cached, because all rewards of a world read the same replies
+def read_reply(question: str, reply: str) -> Reading:
     """Return the content of a reply to `question`."""
     left = [*operands_of(question)]
     verdicts, ends, additions, false = [], [], 0, 0

@@ -37,8 +37,8 @@ def written(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def read(text: str) -> list[int] | None:
-    """Return the numbers of `3,5,9`; None if it is anything else."""
+def _read_numbers(text: str) -> list[int] | None:
+    """Return the numbers of a text such as `3,5,9`; None for any other text."""
     parts = text.split(",") if len(text) <= LONGEST_STEP else []
     if not parts or not all(part.isascii() and part.isdigit() for part in parts):
         return None
@@ -46,7 +46,7 @@ def read(text: str) -> list[int] | None:
 
 
 def select(numbers: Sequence[int], faults: Sequence[bool], rng: random.Random) -> tuple[list[str], list[int]]:
-    """Return the steps that pick the smallest number left (at a fault, another), and the picked numbers."""
+    """Return the steps that pick the smallest number left (at a fault, another); the picked numbers."""
     left, steps, picked = [*numbers], [], []
     for fault in faults:
         best = min(left)
@@ -66,7 +66,7 @@ def direct(world: "Sort", problem: Problem, rng: random.Random, *, right: float 
 
 
 def guess(world: "Sort", problem: Problem, rng: random.Random) -> str:
-    """Return as many numbers as asked for, each drawn independently, as by the lecture's untrained model."""
+    """Return as many numbers as asked for, each drawn independently, like the lecture's untrained model."""
     return f"<answer>{written([rng.randint(0, world.largest) for _ in given(problem)])}</answer>"
 
 
@@ -105,20 +105,20 @@ def filler(
 
 
 def position(problem: Problem, completion: str) -> float:
-    """Return the share of positions with the right number (`sort_distance_reward`); 0 at a wrong length."""
-    numbers, stated = given(problem), read(answer(completion) or "")
+    """Return the share of positions with the right number (`sort_distance_reward`); 0 for a wrong length."""
+    numbers, stated = given(problem), _read_numbers(answer(completion) or "")
     if stated is None or len(stated) != len(numbers):
         return 0.0
     return sum(x == y for x, y in zip(stated, sorted(numbers), strict=True)) / len(numbers)
 
 
 def inclusion_ordering(problem: Problem, completion: str) -> float:
-    """Return the share of 2n - 1 points: for each number that occurs and each ordered pair.
+    """Return the share of 2n - 1 points: one for each number that occurs, one for each ordered pair.
 
-    0 at a wrong length. `3,3,3` earns a point for each of its pairs: the lecture's
+    A wrong length gets 0. `3,3,3` earns a point for each of its pairs: the lecture's
     `sort_inclusion_ordering_reward` can be gamed in the same way.
     """
-    numbers, stated = given(problem), read(answer(completion) or "")
+    numbers, stated = given(problem), _read_numbers(answer(completion) or "")
     if stated is None or len(stated) != len(numbers):
         return 0.0
     inclusion = sum(number in stated for number in numbers)
@@ -128,7 +128,7 @@ def inclusion_ordering(problem: Problem, completion: str) -> float:
 
 @dataclass(frozen=True)
 class Sort:
-    """Dials: `numbers` [fewest, most] to sort; `largest` of them (they are 0 to largest, all different)."""
+    """World `sort`; dials: `numbers` [fewest, most] to sort, all different, from 0 to `largest`."""
 
     numbers: tuple[int, int] = (3, 6)
     largest: int = 9
@@ -165,13 +165,13 @@ class Sort:
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """Return whether each step is right: it lists the numbers left, in order, and picks the smallest.
 
-        After a wrong pick, the numbers left are all but the picked one.
+        After a wrong pick, the numbers left are all but the picked number.
         """
         left = given(problem)
         verdicts = []
         for text in texts(completion, ";"):
             listed, _, pick = text.partition(":")
-            picked = read(pick)
+            picked = _read_numbers(pick)
             verdicts.append(bool(left) and listed == written(left) and picked == [min(left)])
             left, _ = take(left, (picked or [])[:1])
         return verdicts

@@ -9,7 +9,7 @@ LONGEST_STEP = 200  # characters; a longer text is not a step
 
 
 def matches(step: re.Pattern[str], texts: Iterable[str]) -> Iterator[re.Match[str] | None]:
-    """Yield each text that is not empty, matched as a step; None if it is not a step."""
+    """Match each non-empty text as a step; yield None for a text that is not a step."""
     for text in filter(None, texts):
         yield step.fullmatch(text) if len(text) <= LONGEST_STEP else None
 

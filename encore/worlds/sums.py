@@ -1,4 +1,4 @@
-"""Sums of signed whole numbers as texts, and their steps, rightly added or with slips."""
+"""Sums of signed whole numbers as texts, and their steps, added correctly or with slips."""
 
 import random
 import re
@@ -26,7 +26,7 @@ def slip(total: int, rng: random.Random) -> int:
 
 
 def adder(faults: Iterator[bool], rng: random.Random) -> Adder:
-    """Return a function that sums operands; its n-th sum is a slip if the n-th fault is true."""
+    """Return a function that sums operands; its n-th sum is a slip if the n-th of `faults` is true."""
     return lambda operands: slip(sum(operands), rng) if next(faults) else sum(operands)
 
 

@@ -1,4 +1,4 @@
-"""Text of the worlds: prompts, hashes that split it, the tokenizer and the chat template.
+"""The text of the worlds: prompts, hashes that decide splits, the tokenizer and the chat template.
 
 The tokenizer has one token for each character, tag or fixed phrase.
 """
@@ -39,7 +39,7 @@ def text_hash(text: str, person: bytes = b"") -> int:
 
 
 def length(world: World, text: str) -> int:
-    """Return the number of tokens of a text of the world."""
+    """Return the number of tokens in a text of the world."""
     return len(findall(_pattern({*TURNS, *world.vocabulary}), text))
 
 
@@ -55,7 +55,7 @@ def tokenizer(worlds: Iterable[World], model_max_length: int = 1024) -> Any:
     Tags such as `<think>` are ordinary tokens, so decoding with `skip_special_tokens` keeps them. Neither BOS
     nor EOS is added.
     """
-    # imported here, because checking a recipe needs the worlds but not the tokenizer
+    # imported here, because checks of recipes need the worlds but not the tokenizer
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast  # imported here for the same reason
 

@@ -1,4 +1,4 @@
-"""The functions that problems.yaml names: where its documents come from and how a completion is scored."""
+"""The functions that problems.yaml names: the source of its documents, and the score of a completion."""
 
 from collections.abc import Callable
 from functools import cache
@@ -20,10 +20,10 @@ Doc = dict[str, Any]  # a row of `dataset`, as lm-eval passes it on
 
 
 def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) -> dict[str, Dataset]:
-    """Return the `items` held-out problems of a recipe's task, `spec`. Raises UserError if it has fewer.
+    """Return the `items` held-out problems of a recipe's task `spec`. Raises UserError if it has fewer.
 
-    Problems of a world are drawn with the run's `seed`: every arm and checkpoint of one seed is asked the
-    same problems, and another seed others. A data set is a published, fixed set: its first rows, for every
+    Problems of a world are drawn with the run's `seed`: every arm and checkpoint of a seed is asked the same
+    problems, and another seed other problems. A data set is a published, fixed set: its first rows, for every
     seed. Rows of a data set of preferences are the requests, with the best reply as the answer.
     """
     problems: list[tuple[str, str, int | None, str, int]]
@@ -41,7 +41,7 @@ def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) ->
             available = len(problems)
             raise UserError(f"items: {items} asked, but {spec.name} has {available}")
     checked = spec.model_dump_json(exclude_unset=True)
-    _verifier(checked)  # a verifier that cannot be loaded is reported before anything is sampled
+    _verifier(checked)  # loaded now, so that a broken verifier is reported before anything is sampled
     rows = [
         {
             "question": question,
@@ -60,7 +60,7 @@ def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) ->
 def process_results(doc: Doc, results: list[str]) -> dict[str, float]:
     """Score one completion of a problem; NaN if nothing verifies the task."""
     verify = _verifier(doc["spec"])
-    return {"accuracy": float(verify(of(doc), read(doc, results))) if verify else nan}
+    return {"accuracy": float(verify(of(doc), text_to_verify(doc, results))) if verify else nan}
 
 
 def of(doc: Doc) -> Problem:
@@ -68,9 +68,9 @@ def of(doc: Doc) -> Problem:
     return Problem(doc["question"], doc["answer"], doc["difficulty"], number=doc["number"])
 
 
-def read(doc: Doc, results: list[str]) -> str:
+def text_to_verify(doc: Doc, results: list[str]) -> str:
     """Return the text that a verifier reads: the prompt's prefill and the first of `results`."""
-    said = getattr(results[0], "said", results[0])  # the text of a tool answers nothing
+    said = getattr(results[0], "said", results[0])  # the text of a tool is not part of an answer
     return str(doc["prefill"] + said)
 
 

@@ -1,4 +1,3 @@
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -105,30 +104,6 @@ def plain_page() -> Callable[[Results], str]:
         return report.render(results, shown, dict.fromkeys(shown, ()))
 
     return page
-
-
-@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Headless Chromium: the system's, else playwright's own. A skip, but a failure where CI is set."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    with playwright.sync_playwright() as engine:
-        try:
-            chromium = engine.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        except playwright.Error as error:
-            reason = f"no Chromium to show the report in: {str(error).splitlines()[0]}"
-            if os.environ.get("CI"):
-                pytest.fail(reason)
-            pytest.skip(reason)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="session")

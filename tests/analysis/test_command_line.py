@@ -11,7 +11,7 @@ from encore.recipe import load
     [
         (["--recipe", "toy_zer", "--scale", "cpu"], 'unknown recipe "toy_zer"; did you mean "toy_zero"?'),
         (["--recipe", "toy_zero", "--scale", "cpus"], 'unknown scale "cpus"; did you mean "cpu"?'),
-        (["--recipe", "toy_zero", "--scale", "cpu", "--seeds", "0"], "--seeds: expected how many"),
+        (["--recipe", "toy_zero", "--scale", "cpu", "--seeds", "0"], "--seeds: expected a number of seeds"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(argv, message, run, monkeypatch, capsys, tmp_path):

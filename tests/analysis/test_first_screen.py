@@ -16,13 +16,37 @@ def test_the_first_screen_is_pictures_and_the_claims_come_before_any_table(visit
     assert change["y"] > curves["y"] + curves["height"]
     order = "[...document.querySelectorAll('h1, .lead, figure, #forest, #completions, table')]"
     names = tab.evaluate(f"{order}.map(e => e.id || e.className || e.tagName)")
-    first = ["H1", "lead", "figure-accuracy", "figure-before-after", "forest", "completions"]
+    first = ["H1", "lead", "forest", "figure-accuracy", "figure-before-after", "completions"]
     assert names[: len(first)] == first
     assert names.count("figure-accuracy") == 1  # not in the section on training too
     tab.set_viewport_size({"width": 390, "height": 900})
     curves, claims = (tab.locator(name).bounding_box() for name in ("#figure-accuracy", "#forest"))
-    assert claims["y"] > curves["y"] + curves["height"]  # below each other
+    assert curves["y"] > claims["y"] + claims["height"]  # on a phone the claims come first
     assert tab.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_each_arm_is_explained_below_the_curves_that_show_it(visit, run):
+    tab = visit(1400)
+    described, curves = (tab.locator(name).bounding_box() for name in ("#pictures dl", "#figure-accuracy"))
+    assert 0 < described["y"] - curves["y"] - curves["height"] < 100
+    arms = dict(
+        zip(*(tab.locator(f"#pictures {part}").all_inner_texts() for part in ("dt", "dd")), strict=True)
+    )
+    assert len(arms) == 3
+    assert all(run.document.arms[arm].about == about for arm, about in arms.items())
+
+
+def test_on_a_phone_the_contents_unfold_and_fold_again_when_followed(visit):
+    tab = visit(390)
+    link = tab.locator("nav a[href='#provenance']")
+    assert link.is_hidden()
+    tab.locator("nav summary").click()
+    assert link.is_visible()
+    link.click()
+    link.wait_for(state="hidden")
+    assert tab.url.endswith("#provenance")
+    tab.set_viewport_size({"width": 1200, "height": 900})
+    assert link.is_visible()  # on a desk they always show
 
 
 def test_a_claim_says_its_word_and_unfolds_what_decides_it(visit):

@@ -37,7 +37,9 @@ def test_every_verdict_is_the_records(page):
     checked = 0
     for record in sorted({verdict.split("](")[1].split(")")[0] for verdict in said.values()}):
         recipe = RECIPES[record.removesuffix("-cpu")]
-        words = {verdict.id: verdict.word for verdict in claims.read(RECORDS / record / "claims.csv")}
+        words = {
+            verdict.id: verdict.word for verdict in claims.read_verdicts(RECORDS / record / "claims.csv")
+        }
         for claim in recipe.claims("cpu"):
             verdict = said.get(claim.says, "")
             if f"]({record})" in verdict:

@@ -85,7 +85,7 @@ def test_the_command_judges_the_seeds_that_the_looks_before_it_left(tmp_path, mo
         )
 
     assert take("8") == 0
-    first = looks.read(looks.path("toy_zero", "cpu", 8))
+    first = looks.read_look(looks.path("toy_zero", "cpu", 8))
     assert set(first.verdicts) == {claim.id for claim in run.recipe.claims("cpu")}
     assert seen["stopped"] == {}
     files.write_json(looks.path("toy_zero", "cpu", 8), asdict(replace(first, arms=["base-recipe"])))
@@ -97,7 +97,7 @@ def test_the_command_judges_the_seeds_that_the_looks_before_it_left(tmp_path, mo
     assert counts["random"] == 8
     assert capsys.readouterr().out.startswith("[toy_zero/cpu] look at 8 seeds: ")
     assert take("5") == 2
-    assert capsys.readouterr().err == "error: --seeds: expected that of a look (8, 16, 32), got 5\n"
+    assert capsys.readouterr().err == "error: --seeds: expected the number of a look (8, 16, 32), got 5\n"
 
 
 @pytest.mark.parametrize(

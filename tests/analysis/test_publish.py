@@ -42,7 +42,7 @@ def test_record_has_the_final_numbers_and_every_run(run, report, tmp_path):
     assert sorted(before[["arm", "seed"]].values.tolist()) == owners
     assert len(runs) == sum(node.kind == "stage" for node in run.all_nodes())
     assert json.loads(runs.hardware[0])
-    kept, judged = claims.read(out / "claims.csv"), judge_run(run, final)[-1]
+    kept, judged = claims.read_verdicts(out / "claims.csv"), judge_run(run, final)[-1]
     assert [verdict.word for verdict in kept] == [verdict.word for verdict in judged]
 
 
@@ -51,7 +51,7 @@ def test_a_record_among_the_others_gets_its_row(run, report):
     folder = run.root / publish.RECORDS
     publish.publish(run, folder / "toy_zero-cpu", "report")
     text = (folder / "README.md").read_text()
-    judged_at = records.judged_at(claims.read(folder / "toy_zero-cpu/claims.csv"))
+    judged_at = records.judged_at(claims.read_verdicts(folder / "toy_zero-cpu/claims.csv"))
     assert f"{judged_at} | [toy_zero-cpu](toy_zero-cpu) |" in text
 
 
@@ -113,7 +113,7 @@ def test_no_record_of_unknown_code(run, report, tmp_path, change, how):
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.parent.name)
 def test_no_committed_verdict_is_decided_before_its_look(path):
-    judged = claims.read(path)
+    judged = claims.read_verdicts(path)
     dials = RECIPES[path.parent.name.rpartition("-")[0]].dial_seeds
     for v in judged:
         assert v.word in claims.VERDICTS

@@ -11,4 +11,4 @@ from encore.recipe import kinds
 @pytest.mark.parametrize("case", CASES)
 def test_settings_have_the_name_of_their_case(case):
     config = {"run": "grpo", "args": observe.arguments("one-update", **CASES[case].args), **CASES[case].keys}
-    assert name(kinds.read(config)) == case
+    assert name(kinds.read_stage(config)) == case

@@ -96,7 +96,7 @@ def test_a_reward_of_ones_own_gets_texts():
         ("mine:fails", "mine:fails: ZeroDivisionError: .* (mine.py, line 10)"),
         ("mine:lenght", 'rewards.mine:lenght: nothing is called "lenght" in mine.py; did you mean "length"?'),
         ("nowhere:length", "rewards.nowhere:length: no file nowhere.py in .*"),
-        ("mine:a:b", "rewards.mine:a:b: expected my_module:name, a file of Python and a name in it"),
+        ("mine:a:b", "rewards.mine:a:b: expected my_module:name, a Python file and a name in it"),
     ],
 )
 def test_what_breaks_the_contract_is_one_line(name, says):
@@ -181,9 +181,9 @@ def test_a_verifier_of_ones_own():
 def test_a_file_that_is_no_python(folder):
     (folder / "broken.py").write_text("x = 1\ndef f(:\n")
     with pytest.raises(UserError, match=r"broken:f: broken\.py, line 2: not Python: "):
-        own_code.check("broken:f")
+        own_code.check_name("broken:f")
     (folder / "late.py").write_text("def f(): pass\nraise ValueError('no')")
-    own_code.check("late:f")  # it is not run to be checked
+    own_code.check_name("late:f")  # it is not run to be checked
     with pytest.raises(UserError, match=r"late\.py: ValueError: no \(late\.py, line 2\)"):
         own_code.load("late:f")
 

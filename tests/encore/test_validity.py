@@ -31,7 +31,9 @@ def chain(tmp_path: Path) -> Path:
                 "digest": sentinel.digest(model),
                 "files": sentinel.sizes(model),
                 "upstream": upstream,
-                "inputs": {role: sentinel.read(Path(path))["digest"] for role, path in upstream.items()},
+                "inputs": {
+                    role: sentinel.read_sentinel(Path(path))["digest"] for role, path in upstream.items()
+                },
             },
         )
     return tmp_path
@@ -90,14 +92,14 @@ def test_a_file_is_read_once_until_it_changes_in_any_way(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = Path("file")
     path.write_text("a")
-    known = validity.Memory.read()
+    known = validity.Memory.load()
     known.digest(path)
     assert not known.known  # so young that another write could have the same time
     monkeypatch.setattr(validity, "SETTLED", 0)
     time.sleep(0.01)
     first = known.digest(path)
     known.save()
-    known = validity.Memory.read()
+    known = validity.Memory.load()
     assert list(known.known) == ["file"]
     monkeypatch.setattr(digests, "of_file", lambda path: "read again")
     assert known.digest(path) == first
@@ -105,8 +107,8 @@ def test_a_file_is_read_once_until_it_changes_in_any_way(tmp_path, monkeypatch):
     os.replace("copy", path)  # same content, size and time of change; another file
     assert known.digest(path) == "read again"
     path.unlink()
-    validity.Memory.read().save()
-    assert not validity.Memory.read().known
+    validity.Memory.load().save()
+    assert not validity.Memory.load().known
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"files": []}', '{"files": {"a": [1]}}', "\x00"])
@@ -114,7 +116,7 @@ def test_a_damaged_memory_of_digests_is_forgotten(tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
     validity.CHECKED.parent.mkdir()
     validity.CHECKED.write_text(text)
-    assert validity.Memory.read().known == {}
+    assert validity.Memory.load().known == {}
 
 
 def stage(folder: Path, name: str, **record) -> Path:

@@ -67,7 +67,8 @@ def test_mistakes_in_the_keys_of_a_task(gsm8k):
     assert mistake(gsm8k, **one, metric="exact") == (
         'evals.tasks.heldout.metric: unknown metric of gsm8k "exact"; did you mean "exact_match"?'
     )
-    assert mistake(gsm8k, **one, fewshot=6) == "evals.tasks.heldout.fewshot: 6 asked, gsm8k has 5 examples"
+    told = "evals.tasks.heldout.fewshot: 6 asked for, but gsm8k has 5 examples"
+    assert mistake(gsm8k, **one, fewshot=6) == told
     assert mistake(gsm8k, lm_eval="gsm8k", filter="strict-match").startswith(
         'evals.tasks.heldout: "samples" is missing: gsm8k draws samples; expected samples, temperature'
     )
@@ -82,7 +83,7 @@ def test_an_example_is_never_the_item_itself(tmp_path):
     rows = [{"problem": f"Find {n}.", "answer": str(n)} for n in (11, 12, 13)]
     folder = on_rows(tmp_path, "aime25", {"test": rows})
     spec = {"lm_eval": "aime25", **SAMPLED}
-    assert mistake(folder, **spec, fewshot=3).endswith("fewshot: 3 asked, aime25 has 2 examples")
+    assert mistake(folder, **spec, fewshot=3).endswith("fewshot: 3 asked for, but aime25 has 2 examples")
     asked = []
     harness.sample(
         task_of(**spec, fewshot=2), Scripted(lambda text, n: asked.append(text) or ""), seed=0, folder=folder

@@ -36,7 +36,7 @@ def test_files_and_lines(command, heldout, checkpoint, capsys):
     assert status == 0
     result = json.loads(out.read_text())
     assert result["checkpoint"] == "after"
-    assert result["digest"] == sentinel.read(checkpoint)["digest"]
+    assert result["digest"] == sentinel.read_sentinel(checkpoint)["digest"]
     assert result["seed"] == 0
     assert list(result["tasks"]) == ["greedy", "heldout"]
     metrics = result["tasks"]["heldout"]["metrics"]
@@ -85,22 +85,22 @@ def test_a_model_that_its_stage_has_kept(command, heldout, checkpoint, tmp_path,
     kept = tmp_path / "checkpoints/steps/40"
     shutil.copytree(checkpoint.parent / "final", kept)
     (kept / "another.json").write_text("{}")
-    record = sentinel.read(checkpoint) | {"steps": {"40": sentinel.of_folder(kept)}}
+    record = sentinel.read_sentinel(checkpoint) | {"steps": {"40": sentinel.of_folder(kept)}}
     files.write_json(tmp_path / "metrics.json", record)
     small = {"heldout": heldout | {"items": 2, "samples": 1, "k": [1]}}
     status, out, _ = command(small, model=tmp_path / "metrics.json", step=40)
     assert status == 0
     assert json.loads(out.read_text())["digest"] == sentinel.digest(kept) != record["digest"]
     assert command(small, model=tmp_path / "metrics.json", step=41, folder="b")[0] == 2
-    assert "no model is kept of step 41; kept: 40\n" in capsys.readouterr().out
+    assert "no model is kept for step 41; kept: 40\n" in capsys.readouterr().out
     assert command(small, model='hub:{"path": "x"}', step=40, folder="b")[0] == 2
-    assert "error: --step: of a stage, and --model is none\n" in capsys.readouterr().out
+    assert "error: --step: a stage keeps models by step, but --model is no stage\n" in capsys.readouterr().out
 
 
 def corrupted(checkpoint, folder, change):
     """A copy of the checkpoint, changed by `change(final folder)`."""
     shutil.copytree(checkpoint.parent / "final", folder / "final")
-    record = {**sentinel.read(checkpoint), "model": str(folder / "final")}
+    record = {**sentinel.read_sentinel(checkpoint), "model": str(folder / "final")}
     files.write_json(folder / "metrics.json", record)
     change(folder / "final")
     return folder / "metrics.json"
@@ -115,7 +115,7 @@ def flip(final):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [(flip, "are not the ones it was written for"), (shutil.rmtree, "is missing; run its stage again")],
+    [(flip, "have changed since it was written"), (shutil.rmtree, "is missing; run its stage again")],
 )
 def test_a_checkpoint_that_is_not_what_it_was(
     command, heldout, checkpoint, tmp_path, capsys, change, message

@@ -136,7 +136,7 @@ def test_a_task_of_lm_eval_gets_our_decoding_and_keeps_its_stop_strings(arithmet
 def test_items_of_a_task_of_lm_eval(arithmetic):
     lm = Scripted(lambda text, n: "1")
     assert len(harness.sample(lm_eval_task(items=2), lm, seed=0, folder=arithmetic)) == 2
-    with pytest.raises(UserError, match=r"evals\.tasks\.heldout\.items: 9 asked, arithmetic has 4"):
+    with pytest.raises(UserError, match=r"evals\.tasks\.heldout\.items: 9 asked for, but arithmetic has 4"):
         harness.sample(lm_eval_task(items=9), lm, seed=0, folder=arithmetic)
 
 

@@ -123,7 +123,7 @@ def test_every_score_is_that_of_a_completion_alone(command, stages, task, capsys
     for name in ("gold", "win_rate", "proxy", "kl", "gold/bon@4", "proxy/bon@4"):
         assert metrics[name]["low"] <= metrics[name]["value"] <= metrics[name]["high"]
     assert result["inputs"] == {
-        role: sentinel.read(stages[role])["digest"] for role in ("reference", "proxy")
+        role: sentinel.read_sentinel(stages[role])["digest"] for role in ("reference", "proxy")
     }
     line = capsys.readouterr().out.splitlines()[-2]
     assert all(f"{name} {metrics[name]['value']:.3f}" in line for name in ("gold", "win_rate", "proxy", "kl"))

@@ -37,7 +37,7 @@ GRPO: dict[str, Any] = stage_runs.GRPO["args"] | {
 
 def grpo(policy: Path, mode: dict[str, Any]) -> list[str]:
     """The arguments of a `grpo` stage with vLLM."""
-    model = {"path": sentinel.read(policy)["model"]}
+    model = {"path": sentinel.read_sentinel(policy)["model"]}
     config = stage_runs.GRPO | {"args": GRPO | mode, "model": model}
     return ["grpo", *stage_runs.command("grpo", config)]
 

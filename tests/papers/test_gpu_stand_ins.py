@@ -29,7 +29,7 @@ def stage(graph: Graph, node: Node, inputs: dict[str, Path], place: tuple[str, P
     trap = half_are_right if "dynamic_sampling" in config else None
     done = trial.run_stage(config, inputs, 0, MACHINE, place, forked(trap))
     if not done.failure:
-        if "steps" in (spent := done.read("provenance.json")) and "max_steps" in config.get("args", {}):
+        if "steps" in (spent := done.content("provenance.json")) and "max_steps" in config.get("args", {}):
             assert spent["steps"] == 2 * config.get("members", 1), node
         return done.out
     assert stand_ins.emptied(config["run"], done.failure), f"{node}: {done.failure}"
@@ -43,7 +43,7 @@ def evaluation(graph: Graph, node: Node, inputs: dict[str, Path], place: tuple[s
     model = str(inputs.pop("model", f"hub:{leaf.model_dump_json()}" if leaf else ""))
     done = trial.run_evaluation(graph.config(node) | {"seed": 0}, model, inputs, 0, place, forked())
     assert not done.failure, f"{node}: {done.failure}"
-    assert done.read()["tasks"], node
+    assert done.content()["tasks"], node
     return done.out
 
 

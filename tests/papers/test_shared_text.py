@@ -51,6 +51,6 @@ def test_an_editor_is_told_the_schema_of_every_recipe():
 
 def test_every_preset_is_used_by_two_recipes_or_more():
     texts = [path.read_text(encoding="utf-8") for path in FILES]
-    for name in presets.read(FOLDER / "presets"):
+    for name in presets.read_presets(FOLDER / "presets"):
         use = re.compile(rf"\buse: (\[[^]]*\b)?{re.escape(name)}(?![\w.-])")
         assert sum(bool(use.search(text)) for text in texts) > 1, name

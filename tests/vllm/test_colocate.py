@@ -43,6 +43,6 @@ def test_it_draws_from_the_newest_weights_and_resumes_to_the_bit(policy, tmp_pat
     assert len(re.findall("vLLM sleeps, level 2", contract.said(whole))) == 5
     first, final = (
         load_file(place / "model.safetensors")
-        for place in (Path(sentinel.read(policy)["model"]), whole / "checkpoints/grpo/final")
+        for place in (Path(sentinel.read_sentinel(policy)["model"]), whole / "checkpoints/grpo/final")
     )
     assert any(not (final[name] == weight).all() for name, weight in first.items())

@@ -63,11 +63,15 @@ def test_the_arms_of_a_claim(demo):
     ("target", "config", "message"),
     [
         ("demo", {"arms": "hott"}, 'arms: demo at scale cpu: unknown arm "hott"; did you mean "hot"?'),
-        ("demo", {"seeds": "0,x"}, "expected how many (8), which (0,2 or, of one, 2,) or auto, got 0,x"),
+        ("demo", {"seeds": "0,x"}, "a list (0,2 or, for one, 2,) or auto, got 0,x"),
         ("demo", {"seeds": 1001}, "--config seeds: expected at most 1000, got 1001"),
         ("demo", {"seeds": 10**18}, f"--config seeds: expected at most 1000, got {10**18}"),
         ("demo", {"seeds": "0,1000001"}, "--config seeds: expected at most 1000000, got 1000001"),
-        ("demo", {"seeds": "auto", "arms": "hot"}, "auto judges every claim; it does not go with arms"),
+        (
+            "demo",
+            {"seeds": "auto", "arms": "hot"},
+            "auto judges every claim; it cannot be combined",
+        ),
         ("results/demo/cpu/report.html", {"arms": "hot"}, "go with chosen.html alone"),
         ("results/demo/cpu/chosen.html", {}, "go with chosen.html alone"),
         ("all", {"recipe": "dmo"}, 'recipe: unknown recipe "dmo"; did you mean "demo"?'),
@@ -144,14 +148,16 @@ def test_a_world_with_too_few_questions_is_found_before_anything_runs(demo):
     graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], layers=Layers(spec))})
     nodes = graph.grid("demo", "cpu", ["base-recipe", "hot"], [0, 1])
     with pytest.raises(UserError) as error:
-        capacity.check(graph, nodes)
+        capacity.check_capacity(graph, nodes)
     stages = [line for line in error.value.lines if "stages.rl.task: 4096 distinct train questions" in line]
     evals = [
         line for line in error.value.lines if "evals.tasks.heldout.task: 64 distinct test questions" in line
     ]
     assert (len(stages), len(evals), len(error.value.lines)) == (1, 1, 2)
     spec["stages"]["rl"]["problems"] = spec["evals"]["tasks"]["heldout"]["items"] = 8
-    capacity.check(Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], layers=Layers(spec))}), nodes)
+    capacity.check_capacity(
+        Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], layers=Layers(spec))}), nodes
+    )
 
 
 def test_more_questions_of_a_world_than_can_be_drawn_are_refused_undrawn(demo):
@@ -161,7 +167,7 @@ def test_more_questions_of_a_world_than_can_be_drawn_are_refused_undrawn(demo):
     spec["evals"]["tasks"] = {"heldout": {"task": world, "items": 10**9}}
     graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], layers=Layers(spec))})
     with pytest.raises(UserError) as error:
-        capacity.check(graph, graph.grid("demo", "cpu", ["base-recipe"], [0]))
+        capacity.check_capacity(graph, graph.grid("demo", "cpu", ["base-recipe"], [0]))
     wrong = "expected at most 100000 questions of a world, got"
     where = "(scale cpu, arm base-recipe)"
     file = demo.recipes["demo"].files.file()
@@ -191,7 +197,7 @@ def test_a_file_with_too_few_rows_is_found_before_anything_runs(demo, tmp_path, 
     def mistakes() -> list[str]:
         graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], layers=Layers(spec))})
         try:
-            capacity.check(graph, graph.grid("demo", "cpu", ["base-recipe"], [0]))
+            capacity.check_capacity(graph, graph.grid("demo", "cpu", ["base-recipe"], [0]))
         except UserError as error:
             return error.lines
         return []

@@ -19,6 +19,8 @@ from snakemake_logger_plugin_encore import (
     with_targets_first,
 )
 
+SEEDS = "--config seeds: expected a number of seeds (8), a list (0,2 or, for one, 2,) or auto"
+
 
 @pytest.mark.parametrize(
     ("typed", "read"),
@@ -66,18 +68,18 @@ def test_ways_to_start_snakemake(monkeypatch):
         ({"scale": "cqu"}, '--config scale: unknown scale "cqu"; did you mean "cpu"?'),
         (
             {"seeds": "automatic"},
-            "--config seeds: expected how many (8), which (0,2 or, of one, 2,) or auto, got automatic",
+            f"{SEEDS}, got automatic",
         ),
-        ({"seeds": 0}, "--config seeds: expected how many (8), which (0,2 or, of one, 2,) or auto, got 0"),
+        ({"seeds": 0}, f"{SEEDS}, got 0"),
         (
             {"track": "tensorbord"},
             '--config track: unknown tracker "tensorbord"; did you mean "tensorboard"?',
         ),
-        ({"part": "5/4"}, "--config part: expected such as 2/4, the second of four, got 5/4"),
-        ({"part": "half"}, "--config part: expected such as 2/4, the second of four, got half"),
+        ({"part": "5/4"}, "--config part: expected a part such as 2/4, the second of four, got 5/4"),
+        ({"part": "half"}, "--config part: expected a part such as 2/4, the second of four, got half"),
         (
             {"part": "1/2", "seeds": "auto"},
-            "--config part: 1/2, but seeds=auto looks at all of the grid; say how many seeds",
+            "--config part: 1/2, but seeds=auto looks at the whole grid; set a number of seeds",
         ),
         ({"track": True}, '--config track: unknown tracker "True"; valid: tensorboard, trackio, wandb'),
     ],
@@ -111,8 +113,8 @@ def test_choices_are_checked(demo, config, message):
         ("results/demo/cpu/hot/seed0/evals/after.csv",
          'no rule makes "after.csv"; did you mean "after.json"?'),
         ("results/demo/cpu/report/tables.csv", 'no rule makes "tables.csv"; did you mean "table.csv"?'),
-        ("train", "train: the rule of one job; ask for a recipe (base, demo) or a file"),
-        ("results/demo/cpu/hot/seed0/sft/metrics.json", "base-recipe/seed0/sft/metrics.json; ask for that"),
+        ("train", "train: a rule of single jobs; ask for a recipe (base, demo) or a file"),
+        ("results/demo/cpu/hot/seed0/sft/metrics.json", "seed0/sft/metrics.json; ask for this file"),
     ],
 )  # fmt: skip
 def test_targets_are_checked(demo, target, message):

@@ -1,4 +1,4 @@
-"""The quickstart for real: base model, two seeds, evaluations, verdicts, report."""
+"""The quickstart for real: base model, two seeds, evaluations, verdicts, report; and the notebook on it."""
 
 import json
 import os
@@ -6,9 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[2]
 PAGE = "results/r1_zero/cpu/quickstart.html"
@@ -49,11 +52,14 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
+PATH_OF_PYTHON = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
 def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [Path(sys.executable).with_name("snakemake"), "--cores", *arguments],
         cwd=folder,
-        env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        env=os.environ | {"PATH": PATH_OF_PYTHON},
         capture_output=True,
         text=True,
         check=False,
@@ -85,6 +91,31 @@ def test_quickstart_learns_and_reports(folder):
     *summary, page = again.stdout.rstrip().splitlines()[-6:]
     assert page == PAGE
     assert summary == (folder / "results/r1_zero/cpu/quickstart/summary.txt").read_text().splitlines()
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_and_shows_what_it_was_committed_with(folder, monkeypatch):
+    """Pictures and numbers of the quickstart itself may differ; what it says of the record may not."""
+    records = "results/published/r1_zero-cpu"
+    if not (folder / records).exists():
+        shutil.copytree(ROOT / records, folder / records)
+    monkeypatch.setenv("PATH", PATH_OF_PYTHON)
+    committed = nbformat.read(ROOT / "docs/quickstart.ipynb", as_version=4)
+    resources = {"metadata": {"path": str(folder)}}
+    done = NotebookClient(deepcopy(committed), timeout=300, resources=resources).execute()
+    assert [*map(shown, done.cells)] == [*map(shown, committed.cells)]
+    of_record = [n for n, cell in enumerate(done.cells) if "verdicts = judge(numbers" in cell.source]
+    assert len(of_record) == 1
+    found, kept = (
+        cells[of_record[0]].outputs[0].data["text/plain"] for cells in (done.cells, committed.cells)
+    )
+    assert found == kept
+
+
+def shown(cell: nbformat.NotebookNode) -> list[str]:
+    """The kinds of what a cell shows, but for what its commands print."""
+    kinds = [output.output_type for output in cell.get("outputs", [])]
+    return [kind for kind in kinds if kind != "stream"]
 
 
 def accuracy(path: Path) -> float:

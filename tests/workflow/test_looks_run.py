@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from encore.recipe.looks import path, read
+from encore.recipe.looks import path, read_look
 
 ROOT = Path(__file__).parents[2]
 
@@ -79,7 +79,7 @@ def test_looks_are_judged_by_their_seeds(project):
     trained = {arm: jobs.count(f"demo/cpu/{arm}/seed") for arm in ("base-recipe", "hot", "other-base")}
     # sft, rl and after of a seed, hot with the base's sft; before once
     assert trained == {"base-recipe": 3 * 32 + 1, "hot": 2 * 8, "other-base": 3 * 8 + 1}
-    taken = [read(project.folder / path("demo", "cpu", look)) for look in (8, 16, 32)]
+    taken = [read_look(project.folder / path("demo", "cpu", look)) for look in (8, 16, 32)]
     assert [look.open for look in taken] == [["it-learns"]] * 3
     assert [look.arms for look in taken] == [["base-recipe"]] * 3
     assert {look.verdicts["hot-is-better"] for look in taken} == {"shown"}

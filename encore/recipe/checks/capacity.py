@@ -17,22 +17,23 @@ from encore.recipe.kinds.stage import Asking
 from encore.recipe.task import Asked, DataSet, GymTask, Task, WorldTask
 from encore.runtime import extras
 
-# questions of a world: drawing more takes over ten seconds, at each start and in each stage
+# largest number of questions drawn from a world; more would take over ten seconds, at each start and in each
+# stage
 MOST = 100_000
 
 
 class Count(NamedTuple):
-    """The number of questions that are asked of a task."""
+    """The number of questions that a recipe asks of a task."""
 
     place: str  # place in the recipe
     task: Task
     questions: int
     split: str
-    why: str  # the key that sets the number, or what uses the questions
+    why: str  # the key that sets the number, or the part that uses the questions
 
 
-def check(graph: Graph, nodes: Iterable[Node]) -> None:
-    """Raise UserError, a line for each world or file of these nodes with fewer questions than are asked."""
+def check_capacity(graph: Graph, nodes: Iterable[Node]) -> None:
+    """Raise UserError with a line for each world or file that has fewer questions than these nodes ask."""
     mistakes, known = Mistakes(), set()
     for node in nodes:
         for asked in _asked(graph, node):
@@ -76,7 +77,7 @@ def _asked(graph: Graph, node: Node) -> Iterator[Count]:
 
 
 def _of_training(place: str, part: Asked, stage: Asking) -> Count:
-    """Return what a stage asks of a task. Of a file it takes all rows unless `problems` sets a number."""
+    """Return the count of a stage's questions. A file gives all its rows unless `problems` is set."""
     task, count, skipped = part.questions, part.problems, getattr(stage, "skip", 0)
     rollout = _prompts(stage) if part is stage else 0
     if isinstance(task, WorldTask):
@@ -87,7 +88,7 @@ def _of_training(place: str, part: Asked, stage: Asking) -> Count:
 
 
 def _prompts(stage: Asking) -> int:
-    """Return the prompts of a rollout of TRL's on one process; 0 if the recipe does not fix its size."""
+    """Return the number of prompts in a rollout of TRL on one process; 0 if the recipe does not fix it."""
     if not isinstance(stage, RolloutStage) or stage.lengths is None:
         return 0
     said = "num_generations" in stage.args.model_fields_set

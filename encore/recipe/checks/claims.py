@@ -1,8 +1,8 @@
 """Checks of what claims, gates and published numbers compare: each place exists and can have the metric.
 
 Which curves a stage logs is known only when it runs, so only the form of their names is checked; a claim
-whose number is then missing stays untested. Each place of a frontier must be a checkpoint whose task scores
-kl and the score that is asked at a KL.
+whose number is then missing stays untested. Each place of a frontier must be a checkpoint with a task that
+scores kl and the metric compared at a KL.
 
 The `paper` of a claim must be the origin that its source names.
 """
@@ -32,14 +32,14 @@ from encore.recipe.metric_names import (
 from encore.recipe.recipe import Recipe
 
 OF_OURS = re.compile(r"\b(ours|said here)\b", re.IGNORECASE)
-PAPER = re.compile(r"arXiv (\d{4}\.\d{4,5})")  # begins the source of a paper's claim
-FEWEST = 2  # smallest number of places of a frontier, between which a score can be interpolated
+PAPER = re.compile(r"arXiv (\d{4}\.\d{4,5})")  # beginning of the source of a paper's claim
+FEWEST = 2  # smallest number of places of a frontier between which a score can be interpolated
 
 
-def check(recipe: Recipe) -> None:
-    """Check every claim at each of its scales, every published number that names a place, and `coverage`.
+def check_claims(recipe: Recipe) -> None:
+    """Check all claims at their scales, all published numbers that name a place, and `coverage`.
 
-    If the claims are sound, check the recipe's gates; if the gates are sound too, check its frontiers.
+    If the claims are correct, check the recipe's gates; if the gates are correct too, check its frontiers.
     """
     mistakes, document = Mistakes(), recipe.document
     if document.coverage is not None:
@@ -73,7 +73,7 @@ def _check_claim(recipe: Recipe, claim: Claim) -> None:
 
 
 def _origin(source: str) -> str:
-    """Return what a source names as the origin of its claim: `ours`, an arXiv number, or an empty text."""
+    """Return the origin that a source names for its claim: `ours`, an arXiv number, or an empty text."""
     if OF_OURS.search(source):
         return OURS
     named = PAPER.match(source)
@@ -81,16 +81,17 @@ def _origin(source: str) -> str:
 
 
 def _check_gates(recipe: Recipe) -> None:
-    """Check every claim's needs, and every gate at each scale of the claims that need it."""
+    """Check the needs of every claim, and check every gate at each scale of the claims that need it."""
     gates = recipe.document.gates
-    scales: dict[str, set[str]] = {name: set() for name in gates}  # gate -> where a claim needs it
+    # gate -> the scales at which a claim needs it
+    scales: dict[str, set[str]] = {name: set() for name in gates}
     for claim in recipe.document.claims.values():
         for need in claim.needs:
             known(f"claims.{claim.id}.needs", [need.gate], list(gates), "gate")
             if need.relation == "within" and not gates[need.gate].target:
                 raise UserError(
                     f"gates.{need.gate}.target: expected a number other than 0, "
-                    f"for claims.{claim.id} needs it within {100 * need.bound:g}% of that"
+                    f"because claims.{claim.id} needs the gate within {100 * need.bound:g}% of it"
                 )
             scales[need.gate] |= set(_scales(recipe, claim))
     for name, gate in gates.items():
@@ -107,7 +108,7 @@ def _check_gate(recipe: Recipe, gate: Gate, scales: list[str]) -> None:
 
 
 def _check_frontiers(recipe: Recipe) -> None:
-    """Check that each frontier has enough places for a curve, each once, and is asked for something."""
+    """Check that each frontier has enough places for a curve, each once, and that a claim uses it."""
     asked = recipe.document.asked_of_frontiers
     for name, places in recipe.document.frontiers.items():
         path = f"frontiers.{name}"
@@ -139,8 +140,8 @@ def _check_place(recipe: Recipe, scale: str, path: str, place: str, metric_path:
         return
     if node in checkpoints and of_training(metric):
         raise UserError(
-            f'{metric_path}: "{metric}" is a number of training, and {place} a checkpoint; '
-            f"its stages: {', '.join(stages)}"
+            f'{metric_path}: "{metric}" is a number of training, but {place} is a checkpoint; '
+            f"the stages: {', '.join(stages)}"
         )
     if node in checkpoints:
         tasks = _tasks(recipe, scale, arm, node)
@@ -194,8 +195,8 @@ def _check_on_frontier(recipe: Recipe, scale: str, path: str, name: str, metric:
         measured = [*tasks[task].score, *(("accuracy",) if tasks[task].is_verified else ())]
         for wanted in ("kl", score):
             if wanted not in measured:
-                has = ", ".join(measured) or "none"
-                raise UserError(f"{path}: task {task} has no score {wanted} at {where}; it has: {has}")
+                names = ", ".join(measured) or "none"
+                raise UserError(f"{path}: task {task} has no score {wanted} at {where}; it has: {names}")
 
 
 def _check_evaluated(
@@ -245,7 +246,7 @@ def _check_published(recipe: Recipe, path: str, number: Published) -> None:
 
 
 def _check_pair(recipe: Recipe, path: str, number: Published) -> None:
-    """Check a published preference: `of` and `against` are policies, both evaluated at one of its scales."""
+    """Check a published preference: its `of` and `against` are policies that one of its scales evaluates."""
     policies = {"of": number.of, "against": number.against}
     if absent := [key for key, value in (policies | {"metric": number.metric}).items() if value is None]:
         raise UserError(f"{path}.{absent[0]}: missing; of, against and metric go together")
@@ -263,7 +264,7 @@ def _check_pair(recipe: Recipe, path: str, number: Published) -> None:
 
 
 def _check_at_one(scales: Iterable[str], check_at: Callable[[str], None]) -> None:
-    """Check that a check passes at one scale at least; else raise its first mistake."""
+    """Check that `check_at` passes at one scale at least; otherwise raise the first scale's mistake."""
     mistakes = []
     for scale in scales:
         try:

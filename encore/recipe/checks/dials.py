@@ -1,4 +1,4 @@
-"""The sweeps by which dials were chosen: they have the seeds and the trials that a recipe counts."""
+"""Checks of the sweeps that chose the dials: they have the seeds and the trials that a recipe counts."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -9,8 +9,8 @@ from encore.recipe.graph import Graph, Node
 from encore.recipe.recipe import Recipe
 
 
-def check(graph: Graph, recipe: Recipe) -> None:
-    """Check that every named sweep is a recipe with the dial's seeds and the trials that the dial counts."""
+def check_dials(graph: Graph, recipe: Recipe) -> None:
+    """Check that every named sweep is a recipe with the dial's seeds and the number of trials counted."""
     for index, dial in enumerate(recipe.document.dials):
         if dial.sweep is not None:
             _check_sweep(graph, recipe, dial, dial.sweep, f"dials[{index}]")
@@ -26,7 +26,8 @@ def _check_sweep(graph: Graph, recipe: Recipe, dial: Dial, name: str, path: str)
         chosen_arms = sweep.selection(scale, "report", None)[1]
         if set(chosen_arms) != set(dial.seeds):
             raise UserError(
-                f"{path}.seeds: expected those of recipe {sweep.name}, {chosen_arms}; got {list(dial.seeds)}"
+                f"{path}.seeds: expected the seeds of recipe {sweep.name}, {chosen_arms}; "
+                f"got {list(dial.seeds)}"
             )
         said = dial.trials or {}
         known(f"{path}.trials", list(said), recipe.arms(scale), f"arm at scale {scale}", as_key=True)
@@ -40,10 +41,10 @@ def _check_sweep(graph: Graph, recipe: Recipe, dial: Dial, name: str, path: str)
 
 
 def _trials(graph: Graph, recipe: Recipe, sweep: Recipe, scale: str, arms: Iterable[str]) -> dict[str, int]:
-    """Return for each of these arms of the recipe how many arms of the sweep are trials of it.
+    """Return arm -> the number of arms of the sweep that are its trials.
 
     A trial belongs to the arm from which it differs in the fewest settings of the stages that both have.
-    Other arms of the recipe have no trials: they may be a method with another value of the very dial that was
+    Other arms of the recipe have no trials: they may be a method with another value of the dial that was
     swept.
     """
     methods = {arm: _settings(graph, recipe, sweep, scale, arm) for arm in arms}
@@ -58,8 +59,8 @@ def _trials(graph: Graph, recipe: Recipe, sweep: Recipe, scale: str, arms: Itera
 
 def _settings(graph: Graph, recipe: Recipe, other: Recipe, scale: str, arm: str) -> set[tuple[str, str]]:
     """Return (path, value) of every setting of an arm, in the stages that the other recipe has too."""
-    both = [name for name in recipe.stages(scale, arm) if name in other.document.stages]
-    nodes = [Node(recipe.name, scale, arm, 0, name, "stage") for name in both]
+    common = [name for name in recipe.stages(scale, arm) if name in other.document.stages]
+    nodes = [Node(recipe.name, scale, arm, 0, name, "stage") for name in common]
     return {(path, repr(value)) for node in nodes for path, value in _leaves(graph.config(node), node.name)}
 
 

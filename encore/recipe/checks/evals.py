@@ -1,4 +1,4 @@
-"""Checks of the stages, and of the models of other recipes, that the evaluations of an arm name."""
+"""Checks of the evaluations of an arm: the stages, and the models of other recipes, that they name."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from encore.recipe.task import DataSet
 
 
 def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) -> None:
-    """Raise UserError with the mistakes in the evaluations, lines that end with `where`."""
+    """Raise UserError with the mistakes in the evaluations; each line ends with `where`."""
     evals, is_first = recipe.evals(scale, arm), arm == recipe.arms(scale)[0]
     for name, place in evals.checkpoints.items():
         _check_checkpoint(
@@ -43,7 +43,7 @@ def _check_unlabelled(evals: Evals, stage: str, where: str) -> None:
             if score in BY_STEPS:
                 raise UserError(
                     f"evals.tasks.{name}.score: {score} needs a reward model with labels: steps, which stage "
-                    f"{stage} has not{where}"
+                    f"{stage} does not have{where}"
                 )
 
 
@@ -72,12 +72,12 @@ def _check_checkpoint(path: str, place: str, graph: Graph, at: Node, where: str)
 
 
 def check_marks(name: str, stage: Stage, evals: Evals) -> None:
-    """Raise UserError if nothing would be measured within stage `name`, or under the name of a checkpoint."""
+    """Raise UserError if nothing would be measured during stage `name`, or under the name of a checkpoint."""
     if not stage.marks:
         return
     measured = next((key for key, place in evals.checkpoints.items() if place == name), None)
     if measured is None:
-        words = f"no checkpoint of evals.checkpoints is this stage; add one: {{after: {name}}}"
+        words = f"no checkpoint of evals.checkpoints is the product of this stage; add one: {{after: {name}}}"
         raise UserError(f"evaluate_every: {words}")
     for step in stage.marks:
         if (mark := f"{measured}_step{step}") in evals.checkpoints:
@@ -86,7 +86,7 @@ def check_marks(name: str, stage: Stage, evals: Evals) -> None:
 
 
 def check_decontaminate(stage: Stage, evals: Evals) -> None:
-    """Raise UserError unless there are prompts of a data set, and data sets to keep out of them."""
+    """Raise UserError unless the prompts come from a data set, and data sets are to be kept out."""
     if not isinstance(stage, GrpoStage | RejectionSamplingStage | SftStage) or not stage.decontaminate:
         return
     parts = [stage.task]

@@ -1,4 +1,4 @@
-"""Checks of what a stage needs: it exists, makes what is wanted, and does not need the stage in turn."""
+"""Checks of what a stage needs: it exists, makes what is wanted, and does not itself need the stage."""
 
 from encore.errors import UserError, known
 from encore.recipe.graph import Graph, Node
@@ -8,10 +8,10 @@ from encore.recipe.kinds.reward_model import RewardModelStage
 from encore.recipe.kinds.stage import Asking, Stage
 from encore.recipe.task import GymTask
 
-LABELLED = ("samples", "step labels")  # by a world or beforehand
+LABELLED = ("samples", "step labels")  # products that a world labels, or that have labels already
 
 
-def read(graph: Graph, node: Node) -> Stage | None:
+def _readable_stage(graph: Graph, node: Node) -> Stage | None:
     """Return a stage, or None if its keys have mistakes, which are reported where the stage is checked."""
     try:
         return graph.stage(node)
@@ -20,15 +20,15 @@ def read(graph: Graph, node: Node) -> Stage | None:
 
 
 def check_needs(graph: Graph, node: Node, where: str) -> None:
-    """Raise UserError at the first role of a stage that the named stage cannot fill."""
-    if (stage := read(graph, node)) is None:
+    """Raise UserError at the first role that the stage named for it cannot fill."""
+    if (stage := _readable_stage(graph, node)) is None:
         return
     for role, text in stage.needs.items():
         check_target(graph, node, text, stage.played_by(role), f"stages.{node.name}.needs.{role}", where)
 
 
 def check_target(graph: Graph, node: Node, text: str, wanted: str, path: str, where: str) -> None:
-    """Raise UserError unless `text` names a stage of an existing recipe which makes what is `wanted`."""
+    """Raise UserError unless `text` names a stage of an existing recipe, which makes what is `wanted`."""
     recipe, target, arm = node.reference(text)
     known(path, [recipe], list(graph.recipes), "recipe")
     known(path, [node.scale], graph.recipes[recipe].scales, f"scale of recipe {recipe}")
@@ -39,33 +39,33 @@ def check_target(graph: Graph, node: Node, text: str, wanted: str, path: str, wh
     known(path, [arm or default], arms, f"arm of recipe {recipe} at scale {node.scale}")
     stages = graph.recipes[recipe].stages(node.scale, arm or default)
     known(path, [target], stages, f"stage of recipe {recipe}")
-    stage = read(graph, Node(recipe, node.scale, arm or default, node.seed, target, "stage"))
+    stage = _readable_stage(graph, Node(recipe, node.scale, arm or default, node.seed, target, "stage"))
     if stage and stage.made not in wanted.split(" or "):
         raise UserError(f"{path}: stage {target} makes {stage.made}; expected one that makes {wanted}{where}")
 
 
 def check_cycle(graph: Graph, node: Node, above: list[Node]) -> None:
-    """Raise UserError if the node, or what it needs, needs itself; `above`: the chain that leads to it."""
+    """Raise UserError if the node needs itself through other nodes; `above` is the chain that leads to it."""
     if node in graph.acyclic:
         return
     if node in above:
         names = [f"{n.recipe}/{n.name}" for n in [*above[above.index(node) :], node]]
         raise UserError(f"stages.{above[-1].name}.needs: a cycle: {' needs '.join(names)}")
-    for source in graph.needs(node).values() if read(graph, node) else ():
+    for source in graph.needs(node).values() if _readable_stage(graph, node) else ():
         check_needs(graph, source, "")
         check_cycle(graph, source, [*above, node])
     graph.acyclic.add(node)
 
 
 def check_inputs(graph: Graph, node: Node) -> None:
-    """Raise UserError if a stage does not go with what its inputs were made from."""
+    """Raise UserError if a stage and the recipes of its inputs contradict each other."""
     _check_samples(graph, node)
     _check_data(graph, node)
     _check_scored(graph, node)
 
 
 def _check_samples(graph: Graph, node: Node) -> None:
-    """Raise UserError if a stage `label` perceives a reward that the world of its data does not have."""
+    """Raise UserError if a stage `label` needs a reward that the world of its data does not have."""
     stage = graph.stage(node)
     if not isinstance(stage, LabelStage) or "data" not in stage.needs:
         return
@@ -80,7 +80,7 @@ def _check_samples(graph: Graph, node: Node) -> None:
 def _check_data(graph: Graph, node: Node) -> None:
     """Raise UserError unless the data of a stage `reward_model` fit its keys.
 
-    `labels` need step labels or samples, and labels of steps a world; `comparisons` need preferences.
+    `labels` need step labels or samples, and labels of steps need a world; `comparisons` need preferences.
     """
     stage = graph.stage(node)
     if not isinstance(stage, RewardModelStage) or "data" not in stage.needs:
@@ -109,7 +109,7 @@ def _check_data(graph: Graph, node: Node) -> None:
 
 
 def _check_scored(graph: Graph, node: Node) -> None:
-    """Raise UserError unless the reward model of a stage with `aggregation` has learnt what the key reads."""
+    """Raise UserError unless the reward model of a stage with `aggregation` has learnt those scores."""
     stage = graph.stage(node)
     if not isinstance(stage, GrpoStage) or stage.aggregation is None:
         return

@@ -1,4 +1,4 @@
-"""Checks of section `stage_ladder`: each step is a checkpoint, named once, above what is built on it."""
+"""Checks of section `stage_ladder`: each step is a checkpoint, named once, above the steps built on it."""
 
 from encore.errors import UserError, known
 from encore.recipe.checks.claims import check_checkpoint
@@ -6,7 +6,7 @@ from encore.recipe.graph import Graph, Node
 from encore.recipe.recipe import Recipe
 
 
-def check(graph: Graph, recipe: Recipe) -> None:
+def check_stage_ladder(graph: Graph, recipe: Recipe) -> None:
     """Check every step at each scale that has its arm."""
     steps = recipe.document.stage_ladder
     for key in ("name", "at"):

@@ -1,4 +1,4 @@
-"""The kinds of stage, one file each: the keys that a stage of the kind may have."""
+"""The kinds of stages. Each kind has its file, with the keys that a stage of the kind may have."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -38,10 +38,10 @@ KINDS: dict[str, type[Stage]] = {
 }
 
 
-def read(stage: Mapping[str, Any], path: str = "", where: str = "") -> Stage:
+def read_stage(stage: Mapping[str, Any], path: str = "", where: str = "") -> Stage:
     """Return the stage at `path` of a recipe, with all layers merged; its rules are not checked.
 
-    Raises UserError with all mistakes, lines that begin with `path` and end with `where`.
+    Raises UserError with all mistakes, in lines that begin with `path` and end with `where`.
     """
     try:
         return KINDS[stage["run"]].model_validate(stage)

@@ -1,4 +1,4 @@
-"""Stage `bandit`: an estimator of the policy gradient, on strings that can all be listed."""
+"""Stage `bandit`: an estimator of the policy gradient on a set of strings small enough to be listed."""
 
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
@@ -18,24 +18,27 @@ COMPARING = (
 
 
 class BanditArgs(Args):
-    """`args` of a stage `bandit`; encore/bandit/estimators.py has the equations."""
+    """The `args` of a stage `bandit`; encore/bandit/estimators.py has the equations."""
 
-    learning_rate: Rate  # of gradient ascent, by the mean of the estimator
+    learning_rate: Rate  # step size of gradient ascent, by the mean of the estimator
     steps: Positive
-    inner_steps: Positive = 1  # updates on one rollout, which the policy before them has drawn
-    letters: Annotated[int, Field(ge=1, le=8)] = 2  # of the alphabet, beside the end token
-    longest: Annotated[int, Field(ge=1, le=8)] = 3  # tokens of a string at most
-    rewards: Literal["graded", "right"] = "graded"  # between 0 and 1, or 1 for a fifth of the strings
+    inner_steps: Positive = 1  # number of updates on one rollout, which the policy before them has drawn
+    letters: Annotated[int, Field(ge=1, le=8)] = 2  # number of letters of the alphabet, besides the end token
+    longest: Annotated[int, Field(ge=1, le=8)] = 3  # largest number of tokens of a string
+    # graded: between 0 and 1; right: 1 for a fifth of the strings
+    rewards: Literal["graded", "right"] = "graded"
     objective: Literal["policy_gradient", "fine_tuning", "dpo"] = "policy_gradient"
-    group: Batch = 1  # strings that are drawn together
-    # mean: less the exact mean of all rewards; optimal: less the scalar with the least variance
+    group: Batch = 1  # number of strings that are drawn together
+    # mean: reward minus the exact mean of all rewards; optimal: reward minus the scalar with the least
+    # variance
     advantage: Literal["raw", "mean", "optimal", "leave_one_out", "centered", "normalized", "gae"] = "mean"
-    lam: Annotated[float, Field(ge=0, le=1)] = 1.0  # of advantage gae
-    critic_error: NotNegative = 0.0  # standard deviation of what gae's critic adds to the true values
-    old: Literal["sampler", "current"] = "sampler"  # the policy below the ratio; current makes it 1
-    epsilon: NotNegative = 0.2  # of the clip
+    lam: Annotated[float, Field(ge=0, le=1)] = 1.0  # lambda of advantage gae
+    critic_error: NotNegative = 0.0  # standard deviation of the errors of gae's critic
+    # the policy in the denominator of the ratio; with `current` the ratio is 1
+    old: Literal["sampler", "current"] = "sampler"
+    epsilon: NotNegative = 0.2  # clip range
     beta: NotNegative = 0.0  # coefficient of the KL penalty in the objective
-    # where the penalty stands: in the reward, or in the loss by an estimator; k3_weighted is k3 times the
+    # the place of the penalty: in the reward, or in the loss by an estimator; k3_weighted is k3 times the
     # ratio; guide is the mean of log pi_ref - log pi
     kl: Literal["none", "reward", "k1", "k2", "k3", "k3_weighted", "guide"] = "none"
 
@@ -46,7 +49,7 @@ class BanditArgs(Args):
 
 
 class BanditStage(Stage):
-    """An estimator is measured by listing all that can be drawn, and a tabular policy follows its mean."""
+    """A stage that measures an estimator by listing all possible draws; a tabular policy follows its mean."""
 
     product: ClassVar[str] = "a table of strings"
     required = ("args",)
@@ -56,7 +59,7 @@ class BanditStage(Stage):
 
     @rule
     def _strings_that_can_be_listed(self) -> Iterator[Mistake]:
-        """Yield the mistakes: too many groups of strings to list, and groups of 1 that are to be compared."""
+        """Yield mistakes: too many groups of strings to list, or groups of 1 that need a comparison."""
         args = self.args
         if (groups := args.strings**args.group) > MOST_GROUPS:
             words = f"{args.strings} strings make {groups:,} groups; at most {MOST_GROUPS:,} are listed"
@@ -66,11 +69,11 @@ class BanditStage(Stage):
 
     @rule
     def _a_penalty_in_one_place(self) -> Iterator[Mistake]:
-        """Yield a penalty without a coefficient or the reverse, or one that its place does not allow."""
+        """Yield a penalty without a coefficient, a coefficient alone, and an impossible combination."""
         args = self.args
         if args.objective == "dpo":
             if not args.beta or args.kl != "none":
-                yield "args.beta", "dpo has the KL penalty by its beta alone; write beta, and kl: none"
+                yield "args.beta", "dpo sets the KL penalty by its beta alone; write beta, and kl: none"
         elif (args.kl == "none") != (args.beta == 0):
             yield "args.beta", "beta and kl go together: a penalty has a coefficient and a place"
         if args.kl == "reward" and args.advantage != "gae":
@@ -83,8 +86,8 @@ class BanditStage(Stage):
         if args.advantage != "gae":
             for name in ("lam", "critic_error"):
                 if name in args.model_fields_set:
-                    yield f"args.{name}", f"it is of advantage gae, not of {args.advantage}; remove it"
+                    yield f"args.{name}", f"it belongs to advantage gae, not to {args.advantage}; remove it"
         if args.objective == "fine_tuning" and args.rewards != "right":
-            yield "args.rewards", "fine_tuning learns from what is right; write rewards: right"
+            yield "args.rewards", "fine_tuning learns from right strings; write rewards: right"
         if args.objective != "policy_gradient" and args.group != 1:
-            yield "args.group", f"it is of policy_gradient, not of {args.objective}; remove it"
+            yield "args.group", f"it belongs to policy_gradient, not to {args.objective}; remove it"

@@ -1,4 +1,4 @@
-"""Stages whose prompts may be of several tasks, each with its share of them and its rewards."""
+"""The stages with prompts of several tasks; each task has its share of the prompts and its rewards."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ class Domain(Rewarded):
     learned = (REWARD_MODEL,)
 
     longest_prompt: Positive | None = None
-    share: PartOfAll | None = None  # of the prompts; all shares come to 1
+    share: PartOfAll | None = None  # share of the prompts; the shares of all domains come to 1
 
     def lacking(self) -> Iterator[Mistake]:
         """Yield the keys that a domain must have and this one lacks."""
@@ -28,21 +28,21 @@ class Domain(Rewarded):
 class DomainStage(RolloutStage):
     """A stage that is trained on one task or on several."""
 
-    # In place of task, template, problems and rewards: several tasks. Every rollout has each domain's share
-    # of the prompts (where that is no whole number, the running sum comes as near to it as it can), and a
-    # prompt has the rewards of its domain alone. All that a domain names is measured, also at weight 0.
+    # Several tasks instead of task, template, problems and rewards. Every rollout has each domain's share of
+    # the prompts (if the share is no whole number, the running sum is as close to it as possible), and a
+    # prompt has only its domain's rewards. All rewards that a domain names are measured, even at weight 0.
     domains: dict[Identifier, Domain] | None = None
 
     @property
     def weights(self) -> dict[str, dict[str, float]]:
-        """The rewards by where they stand: `rewards`, or `domains.NAME.rewards` of each domain."""
+        """The rewards by their place in the stage: `rewards`, or `domains.NAME.rewards` of each domain."""
         if self.domains is None:
             return super().weights
         return {f"domains.{name}.rewards": domain.rewards or {} for name, domain in self.domains.items()}
 
     @property
     def parts(self) -> Mapping[str, Rewarded]:
-        """The domains by name, or the stage itself."""
+        """The domains by name, or the stage itself if it has no domains."""
         return {"": self} if self.domains is None else self.domains
 
     def unsound(self) -> Iterator[Mistake]:
@@ -56,10 +56,10 @@ class DomainStage(RolloutStage):
             yield from below(f"domains.{name}", domain.asked_mistakes(_needs_answers(domain.rewards)))
 
     def _misshapen(self, domains: dict[str, Domain]) -> Iterator[Mistake]:
-        """Yield the mistakes: fewer than two domains, incomplete domains, or a task beside them."""
+        """Yield mistakes: fewer than two domains, incomplete domains, or a task beside the domains."""
         for key in ("task", "template", "chat", "problems", "rewards"):
             if getattr(self, key) is not None:
-                yield key, f"each of domains has its own; remove {key} or domains"
+                yield key, f"each domain has its own; remove {key} or domains"
         if len(domains) < 2:
             words = f"expected at least two, got {', '.join(domains) or 'none'}"
             yield "domains", f"{words}; one task is written as task, template and rewards"

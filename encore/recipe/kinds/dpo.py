@@ -13,7 +13,7 @@ from encore.recipe.machine import Dtype
 
 
 class DpoStage(TuningStage, MeasuredStage):
-    """The policy is trained by DPO or one of its relatives. The examples of a batch are pairs."""
+    """A stage that trains the policy by DPO or a related loss. The examples of a batch are pairs."""
 
     holds_data_out = True
     takes = {"data": "preferences"}
@@ -21,10 +21,11 @@ class DpoStage(TuningStage, MeasuredStage):
     written_out = ("loss_type", "beta", "optim", "learning_rate", "lr_scheduler_type", "max_length")
 
     run: Literal["dpo"]
-    needs: dict[Literal["policy", "data", "reference"], str] = {}  # default of reference: policy
+    # the default of the role reference is the policy
+    needs: dict[Literal["policy", "data", "reference"], str] = {}
     args: DpoArgs = DpoArgs()
-    saved_dtype: Dtype | None = None  # as in stage pretrain
-    # which pairs of each prompt's ranking to learn from
+    saved_dtype: Dtype | None = None  # dtype of the saved weights, as in stage pretrain
+    # the pairs of each prompt's ranking to learn from
     pairs: Literal["all", "best_worst", "one"] | None = None
     problems: Positive | None = None  # how many prompts to train on, the first ones; default: all
 

@@ -24,13 +24,13 @@ from encore.recipe.tool import Tool
 
 Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
 
-ACCURACY_ALONE = ("positive", "process")  # advantages that read no other reward than accuracy
-# advantages that read accuracy alone, or a baseline of all prompts
+ACCURACY_ALONE = ("positive", "process")  # advantages that read no reward but accuracy
+# advantages that read accuracy alone, or have one baseline for all prompts
 ACROSS = (*ACCURACY_ALONE, "moving_average")
 
 
 class MixedGroups(Model):
-    """Prompts are sampled in rounds until every group of the rollout has mixed outcomes (DAPO, Eq. 11)."""
+    """The settings of sampling until every group of the rollout has mixed outcomes (DAPO, Eq. 11)."""
 
     max_rounds: Positive
 
@@ -38,12 +38,12 @@ class MixedGroups(Model):
 class Replay(Model):
     """The share of earlier prompts in each iteration after the first (DeepSeekMath, §4.1.4)."""
 
-    every: Positive  # optimizer steps of an iteration
+    every: Positive  # number of optimizer steps in an iteration
     share: Share
 
 
 class GrpoStage(DomainStage):
-    """The policy is trained by GRPO or an objective of its family."""
+    """A stage that trains the policy by GRPO or an objective of its family."""
 
     least_group = 2
     stands_for = {
@@ -70,50 +70,53 @@ class GrpoStage(DomainStage):
 
     run: Literal["grpo"]
     needs: dict[Literal["policy", "reward_model"], str] = {}
-    # leave out prompts that share 13 words in a row with a data set of evals.tasks
+    # whether to leave out prompts that share 13 words in a row with a data set of evals.tasks
     # (encore/data/decontamination.py)
     decontaminate: bool = False
-    # For a reward model with `labels`, instead of its score: the chance that the answer is right (last), the
-    # chance that every step and the answer are right (product), the smallest of these chances (min), their
-    # sum, or the mean of 1 for a right step and -0.5 for a wrong one (points): encore/rewards/learned.py
+    # The reward of a reward model with `labels`, instead of its score: the probability that the answer is
+    # right (last), the probability that every step and the answer are right (product), the smallest of these
+    # probabilities (min), their sum, or the mean of 1 for a right step and -0.5 for a wrong step (points):
+    # encore/rewards/learned.py
     aggregation: Literal["last", "product", "min", "sum", "points"] | None = None
     # {step: cap}, instead of args.max_completion_length: the cap of all rollouts after this number of
-    # optimizer steps, rising from step 0 on. Where loss_type dr_grpo divides by the cap, and for
-    # soft_overlong, it is the rollout's cap.
+    # optimizer steps, rising from step 0 on. If loss_type dr_grpo divides by the cap, and for soft_overlong,
+    # it is the rollout's cap.
     caps: dict[Step, Positive] | None = None
     # The keys below have no argument in TRL; without them the objective is TRL's. The advantage, instead of
-    # TRL's; equations: encore/objectives/advantages.py, for process: process_supervision.py
+    # TRL's; equations: encore/objectives/advantages.py and, for process, process_supervision.py
     advantage: (
         Literal["leave_one_out", "moving_average", "raw", "best", "positive", "above_mean", "process"] | None
     ) = None
-    # none: policy gradient without a ratio, however often a rollout is used; sequence_token: GSPO, Eq. 13-14
+    # none: a policy gradient without a ratio, however often a rollout is used; sequence_token: GSPO, Eq.
+    # 13-14
     importance_ratio: Literal["none", "sequence_token"] | None = None
-    # my_module:loss, a user's function instead of loss_type and any ratio; docs/own.md
+    # my_module:loss, a user's function instead of loss_type and any ratio; docs/objective.md
     objective: str | None = None
-    # whether a prompt is read once for all of its completions in a micro-batch: much less work if answers are
-    # short; equal but for rounding: encore/learning/shared_prompts.py
+    # whether a prompt is read once for all its completions in a micro-batch, which saves much work if answers
+    # are short; the results are equal up to rounding: encore/learning/shared_prompts.py
     share_prompts: bool = False
     dynamic_sampling: MixedGroups | None = None
     # standard deviation in nats of noise on old log-probabilities, as if the sampler differed from the policy
     old_logp_noise: NotNegative = 0.0
     replay: Replay | None = None
     tool: Tool | None = (
-        None  # that the policy may call; args.max_completion_length counts its own tokens alone
+        # a tool that the policy may call; args.max_completion_length counts the policy's own tokens alone
+        None
     )
     learn_results: bool = False  # whether the tool's results are in the loss too
 
     @property
     def caps_by_step(self) -> Caps:
-        """The caps of completions by the number of optimizer steps from which they hold."""
+        """The caps on completions, by the number of optimizer steps from which they apply."""
         if self.caps is None:
             return super().caps_by_step
         return dict(sorted((int(step), cap) for step, cap in self.caps.items()))
 
     @rule
     def _shared_prompts(self) -> Iterator[Mistake]:
-        """Yield a mistake for several GPUs, whose processes must call the model equally often."""
+        """Yield a mistake for shared prompts on several GPUs, which must call the model equally often."""
         if self.share_prompts and self.resources.gpu > 1:
-            words = f"not on several GPUs, and resources.gpu is {self.resources.gpu}; remove one of them"
+            words = f"not for several GPUs, but resources.gpu is {self.resources.gpu}; remove one of them"
             yield "share_prompts", words
 
     @rule
@@ -131,7 +134,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _domains_apart(self) -> Iterator[Mistake]:
-        """Yield keys that would carry the rewards of one domain to another, or need prompts of one task."""
+        """Yield keys that would apply one domain's rewards to another, or need prompts of one task."""
         if self.domains is None:
             return
         if self.args.scale_rewards == "batch":
@@ -146,9 +149,9 @@ class GrpoStage(DomainStage):
             yield "advantage", f"{self.advantage} {what}; with domains take one within a prompt's group"
         for key in ("dynamic_sampling", "replay"):
             if getattr(self, key):
-                yield key, "it has an order of prompts of its own; remove it or domains"
+                yield key, "it has its own order of prompts; remove it or domains"
         if self.args.shuffle_dataset and "shuffle_dataset" in self.args.model_fields_set:
-            yield "args.shuffle_dataset", "domains have an order of their own; remove it"
+            yield "args.shuffle_dataset", "domains have their own order; remove it"
         if self.args.max_steps <= 0:
             yield "args.max_steps", "missing; domains are mixed for all rollouts beforehand"
 
@@ -178,21 +181,21 @@ class GrpoStage(DomainStage):
 
     @rule
     def _steps_to_aggregate(self) -> Iterator[Mistake]:
-        """Yield what prevents telling apart the steps of a completion, which the reward aggregates."""
+        """Yield keys that hide where the steps of a completion end, although the reward needs the steps."""
         if self.aggregation is None:
             return
         if self.domains is not None:
-            yield "aggregation", "each of domains has other steps; remove it or domains"
+            yield "aggregation", "the domains have different steps; remove it or domains"
         elif REWARD_MODEL not in (self.rewards or {}):
-            yield "aggregation", "rewards.reward_model is missing, whose scores it is of"
+            yield "aggregation", "rewards.reward_model is missing, whose scores it combines"
         for key in ("ensemble", "tool"):
             if getattr(self, key):
-                words = "aggregation is of one model and a policy's own text; remove one of them"
+                words = "aggregation needs one model and a policy's own text; remove one of them"
                 yield key, words
 
     @rule
     def _own_objective(self) -> Iterator[Mistake]:
-        """Yield mistakes of a user's objective: it is missing, or other keys say the same."""
+        """Yield mistakes of a user's objective: it is missing, or contradicts other keys."""
         if self.objective is None:
             return
         yield from own_mistakes("objective", self.objective)
@@ -201,7 +204,7 @@ class GrpoStage(DomainStage):
             replaced["args.loss_type"] = self.args.loss_type
         for key, value in replaced.items():
             if value:
-                words = f"{value}, but the objective {self.objective} stands in its place; remove one of them"
+                words = f"{value}, but the objective {self.objective} replaces it; remove one of them"
                 yield key, words
 
     @rule
@@ -215,7 +218,7 @@ class GrpoStage(DomainStage):
                     yield f"rewards.{name}", words
         if advantage == "process":
             if isinstance(self.task, DataSet):
-                words = "process needs a step verifier, which a data set has not; take a world"
+                words = "process needs a step verifier, which a data set does not have; use a world"
                 yield "advantage", words
             sequence = args.importance_sampling_level == "sequence"
             if sequence or args.loss_type == "luspo":
@@ -228,7 +231,7 @@ class GrpoStage(DomainStage):
         if advantage == "above_mean" and args.scale_rewards != "group":
             yield "args.scale_rewards", "above_mean divides by the group's standard deviation; remove it"
         if advantage and args.multi_objective_aggregation == "normalize_then_sum":
-            words = f"{advantage} is of the summed rewards; normalize_then_sum would be ignored"
+            words = f"{advantage} reads the summed rewards; normalize_then_sum would be ignored"
             yield "advantage", words
 
     @rule
@@ -236,10 +239,10 @@ class GrpoStage(DomainStage):
         """Yield mistakes: two importance ratios, and keys that a ratio leaves without effect."""
         args, ratio = self.args, self.importance_ratio
         if ratio and args.importance_sampling_level == "sequence":
-            words = f"{ratio} is a level of its own; set importance_sampling_level to token"
+            words = f"{ratio} is itself a level; set importance_sampling_level to token"
             yield "importance_ratio", words
         if ratio == "none" and self.old_logp_noise:
-            words = "without effect, for importance_ratio none has no old log-probabilities"
+            words = "without effect, because importance_ratio none has no old log-probabilities"
             yield "old_logp_noise", words
         if args.loss_type == "cispo":
             bound = args.epsilon if args.epsilon_high is None else args.epsilon_high
@@ -255,7 +258,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _whole_steps(self) -> Iterator[Mistake]:
-        """Yield a mistake for a rollout that is not whole optimizer steps, if the loss needs it."""
+        """Yield a mistake if a rollout is not whole optimizer steps although the loss needs it."""
         if lengths := self.lengths:
             check_window(self.args.loss_type, lengths[1], lengths[0], self.units)
         yield from ()
@@ -265,17 +268,17 @@ class GrpoStage(DomainStage):
         """Yield keys that do not go with a tool, or have no effect without a tool."""
         if self.tool is None:
             if self.learn_results:
-                words = "without effect, for no tool gives results; name one, or remove it"
+                words = "without effect, because no tool gives results; name one, or remove it"
                 yield "learn_results", words
             return
         if self.advantage == "process":
             yield "tool", "advantage process reads steps off a policy's own text; remove one of them"
         if self.resources.gpu > 1:
-            yield "tool", "its turns end at other times on each GPU, which wait for one another; take one"
+            yield "tool", "its turns end at different times on each GPU, which then wait; use one GPU"
 
     @rule
     def _order_of_prompts(self) -> Iterator[Mistake]:
-        """Yield keys that dynamic sampling and replay need, and keys with another order of prompts."""
+        """Yield keys that dynamic sampling and replay need, and keys that set another order of prompts."""
         args = self.args
         if self.dynamic_sampling and self.task is not None and not self.task.is_verified:
             yield "dynamic_sampling", "it reads accuracy, and the task has no verifier"
@@ -284,6 +287,6 @@ class GrpoStage(DomainStage):
         if self.dynamic_sampling:
             yield "replay", "dynamic_sampling draws its own prompts; remove one of them"
         if args.shuffle_dataset and "shuffle_dataset" in args.model_fields_set:
-            yield "args.shuffle_dataset", "replay has an order of its own; remove it"
+            yield "args.shuffle_dataset", "replay has its own order; remove it"
         if args.max_steps <= 0:
             yield "args.max_steps", "missing; replay plans all iterations beforehand"

@@ -1,4 +1,4 @@
-"""Stage `label`: samples or preferences are ranked by who labels them."""
+"""Stage `label`: a labeller ranks the completions of samples or preferences."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -10,7 +10,7 @@ from encore.recipe.kinds.stage import Stage, rule
 from encore.recipe.machine import Source
 from encore.recipe.task import JUDGED, Comparisons, refusing
 
-# by (the labeller) -> the roles it needs
+# `by` (the labeller) -> the roles it needs
 NEEDS: dict[str, tuple[str, ...]] = {
     "gold": ("data",),
     "annotator": ("data",),
@@ -40,28 +40,29 @@ AGAIN = ("reward_model", "self", "language_model")  # labellers that can label p
 
 
 class Labeller(Model):
-    """The dials of `by`."""
+    """The dials of the labeller that key `by` names."""
 
-    agreement: float | None = None  # of annotators: share of pairs on which two of them agree
-    accuracy: float | None = None  # of annotators and the judge: share of pairs ranked as gold ranks them
-    # of annotators and the judge: of their random errors, in units of gold
+    agreement: float | None = None  # for annotator: share of pairs on which two annotators agree
+    accuracy: float | None = None  # for annotator and judge: share of pairs ranked as gold ranks them
+    # for annotator and judge: temperature of their random errors, in units of gold
     temperature: NotNegative | None = None
-    bias: NotNegative = 1.0  # of the judge: 0 none, 1 the world's own
-    length_bias: float = 0.0  # of the judge: units of gold it adds for every ten tokens
-    # of the judge: units of gold by which it favours the first reply shown over the last
+    bias: NotNegative = 1.0  # for judge: 0 for no bias, 1 for the world's own
+    length_bias: float = 0.0  # for judge: units of gold that it adds for every ten tokens
+    # for judge: units of gold by which it prefers the first reply shown over the last
     position_bias: float = 0.0
-    both_orders: bool = True  # each pair is shown in both orders, which cancels position_bias
-    beta: AboveZero = 1.0  # of self: the reward is beta log(policy/reference)
-    ensemble: Literal["mean", "worst"] = "mean"  # of a reward model with several members
-    model: Source | None = None  # of language_model; else needs.policy is asked
-    question: str | None = None  # of language_model: a text with {prompt}, {first} and {second}
+    both_orders: bool = True  # whether each pair is shown in both orders, which cancels position_bias
+    beta: AboveZero = 1.0  # for self: the reward is beta log(policy/reference)
+    # for a reward model with several members: how their scores are combined
+    ensemble: Literal["mean", "worst"] = "mean"
+    model: Source | None = None  # for language_model: the model; without it needs.policy is asked
+    question: str | None = None  # for language_model: a text with {prompt}, {first} and {second}
 
 
 class LabelStage(Stage):
-    """Completions are ranked: preferences or, with `keep`, demonstrations."""
+    """A stage that ranks completions. It makes preferences or, with `keep`, demonstrations."""
 
     product = "preferences"
-    takes = {"data": "samples or preferences"}  # preferences are labelled anew, by a model
+    takes = {"data": "samples or preferences"}  # preferences can be labelled anew by a model
 
     run: Literal["label"]
     needs: dict[Literal["data", "reward_model", "policy", "reference"], str] = {}
@@ -70,13 +71,13 @@ class LabelStage(Stage):
     # best: the best reply to each prompt; right: all replies that the verifier gives 1
     keep: Literal["preferences", "best", "right"] = "preferences"
     validation: Share | None = None  # share of the prompts that are not trained on; default 0.1
-    task: Annotated[Comparisons, refusing("a world", NO_WORLD)] | None = None  # of by: dataset
-    template: str | None = None  # of by: dataset
-    problems: Positive | None = None  # of by: dataset: how many rows, the first ones
+    task: Annotated[Comparisons, refusing("a world", NO_WORLD)] | None = None  # for by: dataset: the task
+    template: str | None = None  # for by: dataset: the template
+    problems: Positive | None = None  # for by: dataset: how many rows, the first ones
 
     @property
     def held_out(self) -> float:
-        """The share of the prompts that are not trained on."""
+        """The share of the prompts that training leaves out."""
         return VALIDATION if self.validation is None else self.validation
 
     def unsound(self) -> Iterator[Mistake]:
@@ -106,7 +107,7 @@ class LabelStage(Stage):
 
     @rule
     def _dials(self) -> Iterator[Mistake]:
-        """Yield dials that `by` lacks, and dials that follow from others."""
+        """Yield dials that `by` lacks, and dials that other keys already determine."""
         by, set_dials = self.by, self.labeller.model_fields_set
         dials = DIALS.get(by, ())
         for dial in self.labeller.said:
@@ -123,14 +124,14 @@ class LabelStage(Stage):
 
     @rule
     def _language_model(self) -> Iterator[Mistake]:
-        """Yield mistakes of a language model: asked twice, by no question, or not at all."""
+        """Yield mistakes of a labelling language model: named twice, not named, or without a question."""
         if self.by != "language_model":
             return
         dials = self.labeller
         if dials.model is None and "policy" not in self.needs:
             yield "labeller.model", "missing; by: language_model needs it, or needs.policy"
         elif dials.model and "policy" in self.needs:
-            yield "labeller.model", "needs.policy is asked too; remove one of them"
+            yield "labeller.model", "needs.policy is given too; remove one of them"
         elif dials.question is None:
             yield "labeller.question", "missing; by: language_model needs it"
         else:
@@ -141,14 +142,14 @@ class LabelStage(Stage):
 
     @rule
     def _data_set(self) -> Iterator[Mistake]:
-        """Yield keys of a data set without a data set, and a data set that is not named."""
+        """Yield keys of a data set without a data set, and a mistake if the data set is missing."""
         if self.by == "dataset":
             if self.task is None:
                 yield "task", "missing; by: dataset needs it"
             return
         for key in OF_DATASETS:
             if key in self.model_fields_set:
-                words = "the samples have it; it goes with by: dataset alone; remove it"
+                words = "the samples have it already; only by: dataset takes it; remove it"
                 yield key, words
                 return
 
@@ -158,7 +159,7 @@ class LabelStage(Stage):
         if self.keep == "preferences":
             return
         if self.keep == "right" and self.by != "verifier":
-            words = f"right is of by: verifier alone, got by: {self.by}; expected best"
+            words = f"right needs by: verifier, got by: {self.by}; expected best"
             yield "keep", words
         elif self.validation is not None:
             words = f"demonstrations (keep: {self.keep}) have no such split; remove it"
@@ -166,14 +167,19 @@ class LabelStage(Stage):
 
 
 def check_relabels(by: str, where: str) -> None:
-    """Raise UserError unless `by` can label preferences anew: they no longer have their task."""
+    """Raise UserError unless labeller `by` can label preferences anew, which have lost their task."""
     if by not in AGAIN:
-        raise UserError(f"by: {by} takes samples, {where} makes preferences; those take {' or '.join(AGAIN)}")
+        raise UserError(
+            f"by: {by} takes samples, but {where} makes preferences, which only {' or '.join(AGAIN)} takes"
+        )
 
 
 def check_world(by: str, world: Any, where: str) -> None:
-    """Raise UserError unless the samples' world (None: a Hub dataset) has the reward that `by` perceives."""
+    """Raise UserError unless the samples' world has the reward that `by` perceives.
+
+    `world` is None for samples of a Hub dataset.
+    """
     reward = REWARDS.get(by)
     if reward and (world is None or reward not in world.rewards):
         name = f"world {world.name}" if world else "a Hub dataset"
-        raise UserError(f"by: {by} needs a world with the reward {reward}; {where} is of {name}")
+        raise UserError(f"by: {by} needs a world with the reward {reward}, but {where} is from {name}")

@@ -15,18 +15,20 @@ OF_DATASETS = ("task", "template", "problems")
 
 
 class LabelStepsStage(FromPolicy, Engine):
-    """The steps of samples are labelled by going on from each, or are those of a data set."""
+    """A stage that labels the steps of samples by rollouts from each step, or takes labels of a data set."""
 
     product = "step labels"
     takes = {"data": "samples"}
 
     run: Literal["label_steps"]
     needs: dict[Literal["data", "policy"], str] = {}
-    args: DrawingArgs | None = None  # of rollouts
-    by: Literal["rollouts", "dataset"]  # the policy goes on from each step; or the labels of a Hub dataset
-    # of rollouts: a step is right if one ends right (default), or as often as they do
+    args: DrawingArgs | None = None  # for rollouts: the arguments of drawing
+    # rollouts: the policy continues from each step; dataset: the labels of a Hub dataset
+    by: Literal["rollouts", "dataset"]
+    # for rollouts: hard (default): a step is right if one rollout ends right; soft: its label is the share
+    # that do
     estimation: Literal["hard", "soft"] | None = None
-    task: LabelledSteps | None = None  # of a dataset: as template and problems
+    task: LabelledSteps | None = None  # for dataset: the task; template and problems as well
     template: str | None = None
     problems: Positive | None = None  # how many rows, the first ones
 
@@ -39,20 +41,20 @@ class LabelStepsStage(FromPolicy, Engine):
 
     @rule
     def _one_start(self) -> Iterator[Mistake]:
-        """Yield a mistake unless rollouts start from one model; a data set starts from none."""
+        """Yield a mistake unless rollouts start from exactly one model, or from none for a data set."""
         if self.by == "rollouts":
             yield from super()._one_start()
 
     @rule
     def _keys_of_by(self) -> Iterator[Mistake]:
-        """Yield keys and roles that `by` does not use, and keys and roles that it lacks."""
+        """Yield keys and roles that `by` does not use, and keys and roles that are missing for it."""
         for key in OF_DATASETS if self.by == "rollouts" else OF_ROLLOUTS:
             if key in self.model_fields_set:
                 yield key, f"by: {self.by} does not use it; remove it"
                 return
         if self.by == "rollouts":
             if "data" not in self.needs:
-                yield "needs.data", "missing; by: rollouts goes on from the steps of its samples"
+                yield "needs.data", "missing; by: rollouts continues from the steps of its samples"
             if self.args is None:
                 wanted = ", ".join(DrawingArgs.model_fields)
                 yield "args", f"missing; by: rollouts needs {wanted}"

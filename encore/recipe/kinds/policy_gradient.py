@@ -1,4 +1,4 @@
-"""Stage `policy_gradient`: a lecture's naive, unclipped and clipped policy gradients."""
+"""Stage `policy_gradient`: the naive, the unclipped and the clipped policy gradient of a lecture."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -10,11 +10,12 @@ from encore.recipe.machine import Dtype
 from encore.recipe.reward_names import check_overlong
 from encore.recipe.task import Rewarded
 
-COMPARING = ("centered", "normalized")  # deltas that take the mean of the responses to a prompt from each
+# deltas that subtract from each response the mean of a prompt's responses
+COMPARING = ("centered", "normalized")
 
 
 class PolicyGradientStage(Rewarded, Asking):
-    """The policy is trained by a lecture's policy gradients."""
+    """A stage that trains the policy by one of the lecture's policy gradients."""
 
     stands_for = {"chat": ("template",)}
     required = ("task", "template", "rewards")
@@ -22,10 +23,10 @@ class PolicyGradientStage(Rewarded, Asking):
     run: Literal["policy_gradient"]
     needs: dict[Literal["policy"], str] = {}
     args: PolicyGradientArgs
-    saved_dtype: Dtype | None = None  # as in stage pretrain
+    saved_dtype: Dtype | None = None  # dtype of the saved weights, as in stage pretrain
 
     def step_size(self, processes: int) -> int:
-        """Return the responses of an optimizer step, which are all responses of the rollout."""
+        """Return the number of responses in an optimizer step: all responses of the rollout."""
         return self.args.prompts_per_epoch * self.args.num_generations
 
     @property
@@ -35,7 +36,7 @@ class PolicyGradientStage(Rewarded, Asking):
 
     @rule
     def _responses_to_compare(self) -> Iterator[Mistake]:
-        """Yield a delta that compares more responses than there are, and a reward without its cache."""
+        """Yield a delta that compares more responses than there are, and soft_overlong without its cache."""
         check_overlong(self.rewards or {}, None, None)
         responses, delta = self.args.num_generations, self.args.delta
         if responses < 2 and delta in COMPARING:
@@ -44,6 +45,6 @@ class PolicyGradientStage(Rewarded, Asking):
 
     @rule
     def _ratio(self) -> Iterator[Mistake]:
-        """Yield a mistake for a defect of a ratio that the loss does not have."""
+        """Yield a mistake if a defect of the ratio is asked for, but the loss has no ratio."""
         if self.args.log_ratio and self.args.loss == "naive":
             yield "args.log_ratio", "loss naive has no ratio; use unclipped or clipped"

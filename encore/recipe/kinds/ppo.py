@@ -16,7 +16,7 @@ NO_DATA_SET = "a corpus is written by a world; for documents of the Hub take dat
 OF_WORLD = ("task", "template", "corpus")
 
 
-# argument of GRPO -> the only value that has a meaning in PPO, and why
+# argument of GRPO -> the only value that is possible in PPO, and why
 FIXED = {
     "beta": (0.0, "the KL is in the reward; its coefficient is kl_coef"),
     "mask_truncated_completions": (False, "missing_eos_penalty or missing_eos_score punishes truncation"),
@@ -28,20 +28,20 @@ FIXED = {
 
 
 class HubDocuments(DataSet):
-    """The first rows of a data set."""
+    """The first rows of a data set, as documents."""
 
     text: str
     documents: Positive
-    max_length: Positive  # tokens; the rest of a document is cut
+    max_length: Positive  # tokens of a document; the rest is cut
 
 
 class Ptx(Model):
-    """Each update also learns from documents (InstructGPT, Eq. 2), of a world or of a Hub dataset."""
+    """The documents that each update also learns from (InstructGPT, Eq. 2), of a world or a Hub dataset."""
 
     coefficient: NotNegative
-    # documents in a micro-batch; with global_batch: in an optimizer step
+    # documents in a micro-batch or, with global_batch, in an optimizer step
     batch_size: Positive
-    # with template and corpus: as in stage pretrain
+    # the documents' source, with template and corpus, as in stage pretrain
     task: Annotated[WorldTask, refusing("a data set", NO_DATA_SET), no_documents] | None = None
     template: str | None = None
     corpus: Corpus | None = None
@@ -49,10 +49,10 @@ class Ptx(Model):
 
 
 class PpoStage(RolloutStage):
-    """The policy is trained by PPO."""
+    """A stage that trains the policy by PPO."""
 
     learned = (REWARD_MODEL, SAFETY_MODEL)
-    least_group = 1  # a critic needs no group
+    least_group = 1  # 1, because a critic needs no group
     needs_answers = False
     stands_for = {"chat": ("template",), "global_batch": ("gradient_accumulation_steps",)}
     written_out = (
@@ -71,28 +71,28 @@ class PpoStage(RolloutStage):
     )
 
     run: Literal["ppo"]
-    # the KL is measured against reference; default: policy
+    # the KL is measured to the role reference; default: policy
     needs: dict[Literal["policy", "reward_model", "safety_model", "reference"], str] = {}
     args: PpoArgs = PpoArgs()
-    # what it starts from; default: the reward model if there is one, else the policy
+    # the critic's start; default: the reward model if there is one, otherwise the policy
     critic: Literal["reward_model", "policy", "random"] | None = None
-    # reward reward_model is the score of the safety model where this score is lower, else that of the reward
-    # model: the piecewise combination of Llama 2 (arXiv 2307.09288, §3.2.3)
+    # the reward reward_model is the safety model's score if this score is below the threshold, and else the
+    # reward model's score: the piecewise combination of Llama 2 (arXiv 2307.09288, §3.2.3)
     safety_threshold: float | None = None
     ptx: Ptx | None = None
 
     @rule
     def _arguments_of_grpo(self) -> Iterator[Mistake]:
         """Yield arguments of GRPO that mean nothing with a critic."""
-        for name, (only, why) in FIXED.items():
-            if (value := getattr(self.args, name)) != only:
-                yield f"args.{name}", f"expected {shown(only)}, got {shown(value)}: {why}"
+        for name, (value_of_ppo, why) in FIXED.items():
+            if (value := getattr(self.args, name)) != value_of_ppo:
+                yield f"args.{name}", f"expected {shown(value_of_ppo)}, got {shown(value)}: {why}"
 
     @rule
     def _scores(self) -> Iterator[Mistake]:
-        """Yield mistakes: a target of the KL that nothing can reach, and two penalties for one truncation."""
+        """Yield mistakes: a KL target that nothing can reach, and two penalties for the same truncation."""
         if self.args.kl_target is not None and not self.args.kl_coef:
-            yield "args.kl_target", "kl_coef is 0; expected more, to start from"
+            yield "args.kl_target", "kl_coef is 0; expected a larger value to start from"
         if self.args.missing_eos_penalty is not None and self.args.missing_eos_score is not None:
             yield "args.missing_eos_score", "missing_eos_penalty is given too; remove one of them"
 
@@ -144,8 +144,8 @@ class PpoStage(RolloutStage):
             return
         set_keys = [key for key in OF_WORLD if getattr(self.ptx, key) is not None]
         if (self.ptx.data is not None) == bool(set_keys):
-            both = "both are" if set_keys else "neither is"
-            yield "ptx", f"its documents are those of data, or of task, template and corpus; {both} given"
+            number = "both are" if set_keys else "neither is"
+            yield "ptx", f"its documents come from data, or from task, template and corpus; {number} given"
         elif self.ptx.data is None:
             yield from self._documents_of_a_world(self.ptx)
         else:

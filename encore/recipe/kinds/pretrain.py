@@ -1,4 +1,4 @@
-"""Stage `pretrain`: a language model from nothing, on the documents of a world."""
+"""Stage `pretrain`: a language model is trained from scratch on the documents of a world."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from encore.recipe.task import CorpusTask
 
 
 class PretrainStage(MeasuredStage):
-    """A language model is trained from nothing."""
+    """A stage that trains a language model from scratch."""
 
     required = ("task", "template", "corpus.documents", "corpus.mixture", "model", "args")
 
@@ -24,14 +24,14 @@ class PretrainStage(MeasuredStage):
     task: CorpusTask | None = None
     template: str | None = None
     corpus: Corpus | None = None
-    # of the weights it makes. Default: what they were trained in, which with args.bf16 is float32: rounded to
-    # bfloat16, most of what RL at a small rate has changed would be lost to the stage that goes on from there
+    # dtype of the saved weights. Default: the dtype of training, which with args.bf16 is float32. Rounded to
+    # bfloat16, the next stage would lose most of what RL at a small rate has changed.
     saved_dtype: Dtype | None = None
     model: Shape | None = None
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield every role in `needs` but data: the stage needs no other."""
+        """Yield a mistake for every role in `needs` except `data`, the only role of this stage."""
         needs = value.get("needs")
         for role in needs if isinstance(needs, Mapping) else ():
             yield mistake(("needs", role), unknown_key(role, []))
@@ -46,6 +46,6 @@ class PretrainStage(MeasuredStage):
 
     @rule
     def _shape_that_fits(self) -> Iterator[Mistake]:
-        """Yield numbers of heads and experts that do not go together."""
+        """Yield mistakes in the numbers of heads and experts."""
         if self.model:
             yield from below("model", self.model.mistakes())

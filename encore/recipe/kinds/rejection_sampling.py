@@ -13,7 +13,7 @@ IN_DEVIATIONS = ("gold", "judge")  # rewards in standard deviations; all others 
 
 
 class RejectionSamplingStage(Drawing):
-    """Completions are drawn from the policy, and those that the verifier gives 1 are kept."""
+    """A stage that draws completions of the policy and keeps those that the verifier finds right."""
 
     product = "demonstrations"
     required = ("task", "template")
@@ -21,14 +21,14 @@ class RejectionSamplingStage(Drawing):
     run: Literal["rejection_sampling"]
     needs: dict[Literal["policy"], str] = {}
     args: RejectionSamplingArgs
-    decontaminate: bool = False  # as in stage grpo
-    # least value of each of these rewards that a right completion must have to be kept: of the task's world,
+    decontaminate: bool = False  # whether to keep out prompts of evaluations, as in stage grpo
+    # reward -> the least value that a right completion needs to be kept; a reward of the task's world,
     # format, or english
     keep: dict[str, float] = {}
 
     @rule
     def _thresholds(self) -> Iterator[Mistake]:
-        """Yield a threshold of a reward that the task lacks, or that lets all or nothing pass."""
+        """Yield a threshold of a reward that the task lacks, or that all completions or none would pass."""
         world = self.task.make_world() if self.task else None
         known("keep", self.keep, [*COMMON, *(world.rewards if world else {})], "reward", as_key=True)
         for name, least in self.keep.items():

@@ -13,38 +13,38 @@ OF_COMPARISONS = ("demonstrations", "lora", "members", "normalize")
 
 
 class RewardModelStage(TuningStage):
-    """A reward model is trained. With `lora` its head is trained whole.
+    """A stage that trains a reward model. With `lora` its head is trained whole.
 
-    The examples of a batch are prompts or, of shuffled comparisons, pairs.
+    The examples of a batch are prompts or, for shuffled comparisons, pairs.
     """
 
     holds_data_out = True
     product = "a reward model"
-    takes = {"data": "preferences or samples or step labels"}  # the latter two: with `labels`
+    takes = {"data": "preferences or samples or step labels"}  # samples and step labels are for `labels`
     required = ("needs.data", "args.learning_rate", "args.lr_scheduler_type")
 
     run: Literal["reward_model"]
     needs: dict[Literal["policy", "data", "demonstrations"], str] = {}
     args: RewardArgs = RewardArgs()
-    # of which the mean reward is to be 0; in place of needs.demonstrations
+    # the demonstrations whose mean reward is set to 0, instead of needs.demonstrations
     demonstrations: DemonstrationSource | None = None
     # all pairs of a prompt as one batch element, or each pair as one
     comparisons: Literal["grouped", "shuffled"] | None = None
-    # In place of comparisons: a classifier of right and wrong. outcome: at the end of a completion, by the
+    # A classifier of right and wrong, instead of comparisons. outcome: at the end of a completion, by the
     # verifier of its answer (an outcome reward model); steps: also at the end of each step, by its world's
     # step verifier or a stage label_steps (a process reward model).
     labels: Literal["outcome", "steps"] | None = None
     problems: Positive | None = None  # how many prompts to train on, the first ones; default: all
-    members: Positive = 1  # of an ensemble, which differ in head and order of the data
+    members: Positive = 1  # number of members of an ensemble, which differ in head and order of the data
     normalize: Literal["mean", "unit"] | None = (
-        None  # rewards: mean 0 (the default), or also standard deviation 1
+        None  # scale of rewards: mean 0 (the default), or also standard deviation 1
     )
 
     @rule
     def _comparisons_or_labels(self) -> Iterator[Mistake]:
-        """Yield a reward model that learns from both or neither, and keys that do not go with labels."""
+        """Yield a mistake unless there are either comparisons or labels, and keys that labels exclude."""
         if (self.labels is None) == (self.comparisons is None):
-            yield "labels, comparisons", "expected one of the two"
+            yield "labels, comparisons", "expected exactly one of the two"
             return
         for key in OF_COMPARISONS if self.labels else ():
             if key in self.model_fields_set or key in self.needs:
@@ -53,7 +53,7 @@ class RewardModelStage(TuningStage):
 
     @rule
     def _one_centre(self) -> Iterator[Mistake]:
-        """Yield mistakes: demonstrations with two sources, or with a source that is not sound."""
+        """Yield mistakes: demonstrations with two sources, or with mistakes in their source."""
         if self.demonstrations is None:
             return
         if "demonstrations" in self.needs:

@@ -14,13 +14,13 @@ from encore.recipe.task import Rewarded
 
 REWARD_MODEL, SAFETY_MODEL = "reward_model", "safety_model"
 FARTHEST = 100_000  # divisors are tried up to this number
-# arguments that change what completions are drawn from, or what draws them -> the value without effect
+# arguments that change what completions are drawn from, or how -> the value without effect
 PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": False}
 
 
 class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
-    """The policy is trained on rewards of its own completions.
+    """A stage that trains the policy on rewards of its own completions.
 
     With `global_batch`, which counts completions, a rollout has args.generation_batch_size of them.
     """
@@ -30,21 +30,21 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
     least_group: ClassVar[int]  # completions of a prompt that an advantage compares
 
     args: GrpoArgs = GrpoArgs()
-    longest_prompt: Positive | None = None  # in tokens; longer prompts are left out
-    saved_dtype: Dtype | None = None  # as in stage pretrain
+    longest_prompt: Positive | None = None  # tokens of the longest prompt; longer prompts are left out
+    saved_dtype: Dtype | None = None  # dtype of the saved weights, as in stage pretrain
     # how the scores of the reward model's members are combined; default: mean
     ensemble: Literal["mean", "worst"] | None = None
     # tokens before the cap over which reward soft_overlong falls (DAPO, Eq. 13)
     soft_overlong_cache: Positive | None = None
-    # encore/sampling/decoding.py, for small models; default: transformers, or vLLM by args.use_vllm
+    # lean: encore/sampling/decoding.py, for small models; default: transformers, or vLLM by args.use_vllm
     sampler: Literal["lean"] | None = None
-    # With args.vllm_mode: server, which the stage then starts and ends: its GPUs, on the same node, beside
-    # those of resources.gpu. Not part of the lineage.
+    # GPUs of a vLLM server that the stage starts and ends with args.vllm_mode: server. They are on the same
+    # node, in addition to resources.gpu, and not part of the lineage.
     vllm_gpus: Positive | None = None
 
     @property
     def weights(self) -> dict[str, dict[str, float]]:
-        """The rewards by where they stand in the stage."""
+        """The rewards by their place in the stage."""
         return {"rewards": self.rewards or {}}
 
     @property
@@ -54,7 +54,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def batches(self) -> dict[str, int]:
-        """The completions of an optimizer step, and of a rollout, as in TrainingStage."""
+        """The completions of an optimizer step and of a rollout, by the keys that set them."""
         whole = self.args.generation_batch_size
         of_rollout = {"args.generation_batch_size": whole} if whole and self.global_batch else {}
         return super().batches | of_rollout
@@ -68,7 +68,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def lengths(self) -> tuple[int, int] | None:
-        """The lengths of a rollout and of an optimizer step, in `units`; None if TRL decides the rollout."""
+        """The lengths of a rollout and of an optimizer step, in `units`; None if TRL sets the rollout's."""
         if self.global_batch:
             whole = self.args.generation_batch_size
             return (whole, self.global_batch) if whole else None
@@ -84,7 +84,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def steps_a_rollout(self) -> float:
-        """The number of optimizer steps that are made on a rollout."""
+        """The number of optimizer steps on each rollout."""
         whole, step = self.lengths or (1, 1)
         return whole * self.args.num_iterations / step
 
@@ -119,12 +119,12 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def caps_by_step(self) -> Caps:
-        """The caps of completions from step 0 on; empty without a cap."""
+        """The caps on completions by step, from step 0 on; empty without a cap."""
         cap = self.args.max_completion_length
         return {} if cap is None else {0: cap}
 
     def _near(self, size: int) -> int:
-        """Return the group size that divides a rollout of `size`, nearest to the recipe's."""
+        """Return the group size that divides a rollout of `size` and is nearest to the recipe's own."""
         group = self.args.num_generations or 0
         near = (n for gap in range(group, FARTHEST) for n in (2 * group - gap, gap))
         return next((n for n in near if self.least_group <= n <= size and not size % n), size)
@@ -138,7 +138,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @rule
     def _server(self) -> Iterator[Mistake]:
-        """Yield keys that do not go with vLLM, colocated or as a server."""
+        """Yield keys that contradict the use of vLLM, colocated or as a server."""
         args = self.args
         if not args.use_vllm or args.vllm_mode != "server":
             if self.vllm_gpus is not None:
@@ -148,10 +148,10 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
                 )
             return
         if args.vllm_enable_sleep_mode:
-            words = "a server has GPUs of its own and never sleeps; remove it"
+            words = "a server has its own GPUs and never sleeps; remove it"
             yield "args.vllm_enable_sleep_mode", words
         if not self.resources.gpu:
-            words = "server sends weights from GPU to GPU, and resources.gpu is 0"
+            words = "server sends weights from GPU to GPU, but resources.gpu is 0"
             yield "args.vllm_mode", words
         elif self.vllm_gpus is None:
             yield (
@@ -165,7 +165,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
         if self.sampler != "lean":
             return
         if self.resources.shard:
-            yield "sampler", "lean reads whole weights, which resources.shard spreads; remove one of them"
+            yield "sampler", "lean needs whole weights, but resources.shard spreads them; remove one"
         for name, plain in PLAIN.items():
             value = getattr(self.args, name)
             if value not in (plain, None):

@@ -1,4 +1,4 @@
-"""Stage `sample`: completions of the policy, to be labelled."""
+"""Stage `sample`: completions of the policy are drawn, which another stage labels."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ from encore.recipe.kinds.stage import Drawing
 
 
 class SampleStage(Drawing):
-    """Completions are drawn from the policy."""
+    """A stage that draws completions of the policy."""
 
     product = "samples"
     needs_answers = False
@@ -16,5 +16,5 @@ class SampleStage(Drawing):
 
     run: Literal["sample"]
     needs: dict[Literal["policy"], str] = {}
-    # how many problems to leave out before these: those of earlier rounds
+    # number of problems to leave out at the start, because earlier rounds have used them
     skip: Annotated[int, Field(ge=0)] = 0

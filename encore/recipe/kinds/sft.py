@@ -1,7 +1,7 @@
 """Stage `sft`: the policy learns from demonstrations.
 
-They are those of a stage (needs.data), of a world (task, template, corpus) or of a data set (task), and those
-of `also`. Demonstrations of more than args.max_length tokens are left out.
+The demonstrations come from a stage (needs.data), a world (task, template, corpus) or a data set (task), and
+from `also`. Demonstrations of more than args.max_length tokens are left out.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,17 +15,17 @@ from encore.recipe.kinds.stage import rule
 from encore.recipe.kinds.training import MeasuredStage, TuningStage
 from encore.recipe.machine import Dtype
 
-FIRST = ("data", "task")  # names of the source that `also` goes with
+FIRST = ("data", "task")  # names of the sources that `also` can be added to
 
 
 class MixedIn(DemonstrationSource):
-    """Further demonstrations, mixed in at random."""
+    """Further demonstrations, which are mixed in at random."""
 
-    share: PartOfAll | None = None  # of all rows, in place of their number
+    share: PartOfAll | None = None  # share of all rows, instead of their number
 
 
 class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
-    """The policy learns from demonstrations."""
+    """A stage in which the policy learns from demonstrations."""
 
     takes = {"data": "demonstrations"}
     required = ("args.learning_rate", "args.lr_scheduler_type")
@@ -33,15 +33,15 @@ class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
     run: Literal["sft"]
     needs: dict[Literal["policy", "data"], str] = {}
     args: SftArgs = SftArgs()
-    decontaminate: bool = False  # as in stage grpo
-    # of needs.data or of a data set: how many rows, the first ones
+    decontaminate: bool = False  # whether to keep out prompts of evaluations, as in stage grpo
+    # how many rows of needs.data or of a data set, the first ones
     problems: Positive | None = None
     also: dict[Identifier, MixedIn] = {}
-    saved_dtype: Dtype | None = None  # as in stage pretrain
+    saved_dtype: Dtype | None = None  # dtype of the saved weights, as in stage pretrain
 
     @property
     def parts(self) -> Mapping[str, DemonstrationSource]:
-        """The sources: the stage itself, and those of `also` by name."""
+        """The sources by name: the stage itself, and the sources of `also`."""
         return {"": self, **self.also}
 
     @rule
@@ -64,7 +64,7 @@ class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
 
     @rule
     def _sources_beside(self) -> Iterator[Mistake]:
-        """Yield sources of `also` that are not sound, or that leave the first source no share."""
+        """Yield sources of `also` that have mistakes, or that leave the first source no share."""
         for name, source in self.also.items():
             if name in FIRST:
                 yield f"also.{name}", "a reserved name; call the source something else"

@@ -13,18 +13,18 @@ from encore.runtime.gpus import SHARDED, SPREAD
 
 
 class Lora(Model):
-    """Adapters of the policy, trained in place of its weights and added to them at the end."""
+    """The adapters of the policy, which are trained instead of its weights and added to them at the end."""
 
     rank: Positive
     alpha: AboveZero  # the adapters' product is multiplied by alpha/rank
     targets: Some[str] | None = None  # linear layers such as q_proj; default: all but the head
-    # QLoRA: in training, the weights below the adapters have 4 bits. A reference loaded from elsewhere has
-    # too, a reward model has not. The product is dequantized, in saved_dtype; default: the dtype of
-    # args.model_init_kwargs, else float32
+    # QLoRA: in training, the weights below the adapters have 4 bits, and so has a reference loaded from
+    # elsewhere, but not a reward model. The product is dequantized in saved_dtype; default: the dtype of
+    # args.model_init_kwargs, otherwise float32
     quantized: Literal["nf4"] | None = None
 
 
-# role -> what the stage in this role must make, unless the kind of the needing stage says otherwise
+# role -> what the stage in this role must make, unless the kind of the stage with the role says otherwise
 PLAYED_BY = {
     "demonstrations": "demonstrations",
     "reward_model": "a reward model",
@@ -35,7 +35,7 @@ Rule = Callable[[Any], Iterator[Mistake]]
 
 
 def rule(check: Rule) -> Rule:
-    """Mark a method of a stage that yields the mistakes of keys which do not go together."""
+    """Mark a method of a stage as a rule, which yields the mistakes of keys that contradict each other."""
     vars(check)["is_rule"] = True
     return check
 
@@ -43,32 +43,32 @@ def rule(check: Rule) -> Rule:
 class Stage(Model):
     """A stage of any kind.
 
-    A field is None if the recipe does not set it and it has no fitting default. The class variables say what
-    a stage must have after the layers of scale and arm are merged; its rules say which of its keys go
-    together.
+    A field is None if the recipe does not set it and there is no sensible default. The class variables say
+    which keys a stage must have once the layers of scale and arm are merged; its rules say which keys
+    contradict each other.
     """
 
-    required: ClassVar[tuple[str, ...]] = ()  # keys
-    # fields of `args` that must be given, of a tuple one of them: they define the objective, in which papers
+    required: ClassVar[tuple[str, ...]] = ()  # keys that must be given
+    # fields of `args` that must be given; of a tuple, one of them: they define the objective, in which papers
     # differ from each other and from TRL's defaults
     written_out: ClassVar[tuple[str | tuple[str, ...], ...]] = ()
-    # key -> those among `required` and `written_out` that are not missing where it is given
+    # key -> the keys in `required` and `written_out` that need not be given beside it
     stands_for: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    product: ClassVar[str] = "a model"  # what a stage of the kind makes; `made` of one stage
-    # role -> what a stage must make to play it; default: a model, or what the role's name says
+    product: ClassVar[str] = "a model"  # the product of this kind; `made` is the product of one stage
+    # role -> what a stage must make to fill it; default: a model, or what the role's name says
     takes: ClassVar[Mapping[str, str]] = {}
     rules: ClassVar[tuple[Rule, ...]] = ()
 
     run: str
-    needs: dict[Any, str] = {}  # role -> the stage that plays it: `stage`, `recipe/stage` or `stage@arm`
-    version: Positive = 1  # raise it to have the stage run again after a change of code
-    seed: Seed | None = None  # pins the stage: one model for all seeds of a run
-    threads: Positive = 1  # part of the lineage, because it decides the order of sums
+    needs: dict[Any, str] = {}  # role -> the stage that fills it: `stage`, `recipe/stage` or `stage@arm`
+    version: Positive = 1  # a number to raise if the stage is to run again after a change of code
+    seed: Seed | None = None  # seed of a pinned stage, which makes one model for all seeds of a run
+    threads: Positive = 1  # number of threads; part of the lineage, because it decides the order of sums
     resources: Annotated[Resources, Machine()] = Resources()
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        """Collect the rules of the class and its bases; a rule of the same name replaces that of a base."""
+        """Collect the rules of the class and its bases; a rule replaces the base's rule of the same name."""
         marked = (
             name
             for each in reversed(cls.__mro__)
@@ -80,19 +80,19 @@ class Stage(Model):
     def unsound(self) -> Iterator[Mistake]:
         """Yield the mistakes within a task, a form, rewards or documents.
 
-        Rules assume that there are none.
+        The rules of the stage assume that there are no such mistakes.
         """
         yield from ()
 
     def broken(self) -> Iterator[Mistake]:
-        """Yield what is unsound or, if nothing is, the mistakes by the rules, those of a base class first."""
+        """Yield what `unsound` yields or, if nothing, the mistakes by the rules, base classes first."""
         mistakes = [*below("", self.unsound())]
         yield from mistakes
         for check in () if mistakes else self.rules:
             yield from below("", check(self))
 
     def incomplete(self) -> Iterator[Mistake]:
-        """Yield the first missing key; else the first field of `args` that must be written out."""
+        """Yield the first missing key or, if there is none, the first field of `args` left to a default."""
         stood_for = {name for key in self.model_fields_set for name in self.stands_for.get(key, ())}
         for key in self.required:
             if key not in stood_for and not _is_said(self, key):
@@ -107,8 +107,8 @@ class Stage(Model):
                 yield f"args.{' or '.join(alternatives)}", f"{words} silently; write it out"
                 return
 
-    def check(self, path: str = "", where: str = "", whole: bool = False) -> None:
-        """Raise UserError with what `broken` yields: lines that begin with `path` and end with `where`.
+    def check_rules(self, path: str = "", where: str = "", whole: bool = False) -> None:
+        """Raise UserError with what `broken` yields, in lines that begin with `path` and end with `where`.
 
         `whole`: also with what `incomplete` yields; if a key is missing, the rules are not applied.
         """
@@ -121,22 +121,22 @@ class Stage(Model):
 
     @property
     def made(self) -> str:
-        """The product of the stage: "a model", "a reward model", "samples", "preferences" and so on."""
+        """The kind of the stage's product: "a model", "a reward model", "samples", "preferences" etc."""
         return self.product
 
     @classmethod
     def played_by(cls, role: str) -> str:
-        """Return what can fill a role that the stage needs, such as "samples or preferences"."""
+        """Return the kinds of product that can fill a role of the stage, such as "samples or preferences"."""
         return cls.takes.get(role, PLAYED_BY.get(role, "a model"))
 
     @property
     def parts(self) -> Mapping[str, Formed]:
-        """The parts that put questions or prompts, by the name of a domain or further source; else by ""."""
+        """The parts of the stage that ask questions, by the name of a domain or further source, or by ""."""
         return {"": self} if isinstance(self, Formed) else {}
 
     @property
     def by_chat(self) -> bool:
-        """Whether a part is put by the chat template of the policy's tokenizer."""
+        """Whether a part of the stage uses the chat template of the policy's tokenizer."""
         return any(part.chat is not None for part in self.parts.values())
 
     @property
@@ -146,32 +146,32 @@ class Stage(Model):
 
     @property
     def training_nodes(self) -> int:
-        """The number of machines that train; if there are several, a vLLM server has one more, the last."""
+        """The number of machines that train; a vLLM server has one more if there are several: the last."""
         nodes = self.resources.nodes
         return nodes - 1 if nodes > 1 and self.serving else nodes
 
     @property
     def marks(self) -> range:
-        """The steps after which the model is measured within the stage."""
+        """The steps after which the model is measured while the stage trains."""
         return range(0)
 
     @rule
     def _one_machine(self) -> Iterator[Mistake]:
-        """Yield resources that no machine, or not the requested number of machines, can give."""
+        """Yield resources that no machine, or not the requested number of machines, can provide."""
         nodes, gpus = self.resources.nodes, self.resources.gpu
         if nodes == 1:
             check_one(gpus, self.serving)
         elif self.run not in SPREAD:
             others = ", ".join(SPREAD)
-            yield "resources.nodes", f"{nodes}; stage {self.run} is run on one, as all but {others}"
+            yield "resources.nodes", f"{nodes}; stage {self.run} runs on one, like all stages but {others}"
 
     @rule
     def _no_shards(self) -> Iterator[Mistake]:
-        """Yield a mistake for `shard` in a stage whose weights are never spread."""
+        """Yield a mistake for `shard` if the stage never spreads its weights."""
         how, gpus = self.resources.shard, self.resources.gpu
         if how and (self.run not in SHARDED or gpus < 2):
             kinds = ", ".join(SHARDED)
-            words = f"{how} is of stages {kinds} on several GPUs, not of {self.run} on {gpus}"
+            words = f"{how} needs a stage {kinds} on several GPUs, not {self.run} on {gpus}"
             yield "resources.shard", words
 
 
@@ -186,7 +186,7 @@ def _is_said(stage: Stage, key: str) -> bool:
 
 
 class FromPolicy(Stage):
-    """A stage that starts from a model: a stage's, or one of the Hub or a folder."""
+    """A stage that starts from a model, which another stage, the Hub or a folder provides."""
 
     model: Source | None = None
 
@@ -194,14 +194,14 @@ class FromPolicy(Stage):
     def _one_start(self) -> Iterator[Mistake]:
         """Yield a mistake unless the stage starts from exactly one model."""
         if ("policy" in self.needs) == (self.model is not None):
-            both = "both are" if self.model else "neither is"
-            yield "", f"it starts from one of needs.policy and model; {both} given"
+            number = "both are" if self.model else "neither is"
+            yield "", f"it starts from either needs.policy or model; {number} given"
 
 
 class Asking(FromPolicy, Asked):
     """A stage that asks the policy the questions of a task."""
 
-    needs_answers: ClassVar[bool] = True  # to the questions of a data set, with a verifier
+    needs_answers: ClassVar[bool] = True  # whether the questions of a data set need answers and a verifier
 
     def unsound(self) -> Iterator[Mistake]:
         """Yield the mistakes within the task and the form."""
@@ -214,4 +214,4 @@ class Drawing(Asking, Engine):
     stands_for = {"chat": ("template",)}
 
     args: DrawingArgs
-    longest_prompt: Positive | None = None  # in tokens; longer prompts are left out
+    longest_prompt: Positive | None = None  # tokens of the longest prompt; longer prompts are left out

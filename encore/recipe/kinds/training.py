@@ -9,7 +9,7 @@ from encore.recipe.kinds.stage import FromPolicy, Lora, Stage, rule
 from encore.recipe.machine import check_one
 from encore.recipe.portion import Portion, divided
 
-# what follows from the batch and the number of GPUs -> what to say of it
+# quantity that follows from the batch and the number of GPUs -> the message about it
 FOLLOWS = {
     "gradient_accumulation_steps": "it follows from global_batch and the number of GPUs; remove it",
     "steps_per_generation": "it depends on the number of GPUs; write generation_batch_size, of all of them",
@@ -20,26 +20,26 @@ INTERVALS = (
     "save_steps",
 )  # intervals in optimizer steps, or as a share of all of them
 MOST_MARKS = 1000  # most evaluations within a stage: each is a job with a model on disk
-SAVING = ("steps", "epoch")  # values of save_strategy by which a stage goes on after a kill
+SAVING = ("steps", "epoch")  # values of save_strategy with which a stage can resume after a kill
 
 
 class TrainingStage(Stage):
     """A stage with a Trainer."""
 
-    holds_data_out: ClassVar[bool] = False  # to evaluate on
+    holds_data_out: ClassVar[bool] = False  # whether the stage has held-out data to evaluate on
 
     args: TrainingArgs = TrainingArgs()
-    # Examples of an optimizer step. Where it is given, the number of GPUs decides how many fall to each, and
-    # in how many micro-batches of at most args.per_device_train_batch_size; on several GPUs it must be.
+    # Examples of an optimizer step. If it is given, the number of GPUs decides how many fall to each, and in
+    # how many micro-batches of at most args.per_device_train_batch_size; several GPUs need it.
     global_batch: Positive | None = None
 
     @property
     def batches(self) -> dict[str, int]:
-        """The examples of an optimizer step over all processes, by the key that sets it; {} if none does."""
+        """The examples of an optimizer step over all processes, by the key that sets them, or {}."""
         return {"global_batch": self.global_batch} if self.global_batch else {}
 
     def portion(self, processes: int) -> Portion:
-        """Return the portion of each of `processes` processes.
+        """Return the portion of a batch that each of `processes` processes takes.
 
         Raises UserError if the batch does not divide.
         """
@@ -55,19 +55,19 @@ class TrainingStage(Stage):
 
     @property
     def steps(self) -> int | None:
-        """The optimizer steps, of each member of an ensemble; None if the stage goes by epochs."""
+        """The optimizer steps of each member of an ensemble; None if the stage is measured in epochs."""
         return self.args.max_steps if self.args.max_steps > 0 else None
 
     @rule
     def _same_on_each_machine(self) -> Iterator[Mistake]:
-        """Yield a mistake if a stage has different numbers of GPUs on its machines."""
+        """Yield a mistake if the machines of a stage have different numbers of GPUs."""
         gpus, nodes = self.resources.gpu, self.resources.nodes
         if nodes == 1:
             return
         training = self.training_nodes
         if gpus % training:
             fits = gpus - gpus % training or training
-            words = f"{gpus} do not lie on {training} nodes, equally many on each; nearest: {fits}"
+            words = f"{gpus} do not lie on {training} nodes with equally many on each; nearest: {fits}"
             yield "resources.gpu", words
         elif self.serving not in (0, gpus // training):
             yield (
@@ -84,7 +84,7 @@ class TrainingStage(Stage):
         gpus, training = self.resources.gpu, self.training_nodes
         if self.global_batch is None:
             if max(gpus, training) > 1:
-                words = f"missing; on {max(gpus, training)} GPUs the batch would follow their number"
+                words = f"missing; on {max(gpus, training)} GPUs the batch would depend on their number"
                 yield "global_batch", words
             return
         for name, why in FOLLOWS.items():
@@ -95,7 +95,7 @@ class TrainingStage(Stage):
 
     @rule
     def _nothing_that_a_trainer_falls_over(self) -> Iterator[Mistake]:
-        """Yield fields of `args` at which a Trainer would fail, or lose work, long after the start."""
+        """Yield fields of `args` with which a Trainer would fail, or lose work, long after the start."""
         for name in INTERVALS:
             steps = getattr(self.args, name)
             if steps is not None and steps > 1 and steps != int(steps):
@@ -116,19 +116,18 @@ class MeasuredStage(TrainingStage):
     """A stage whose model can be measured before its end."""
 
     # Keeps the model each time this number of optimizer steps is done, on disk beside the product, and
-    # measures it on the
-    # tasks of the checkpoint that is the stage, by a job each: evals/<checkpoint>_step<n>.json, and a figure
-    # of the report.
+    # measures it on the tasks of the checkpoint that is the stage's product, in one job each:
+    # evals/<checkpoint>_step<n>.json, and a figure of the report.
     evaluate_every: Positive | None = None
 
     @rule
     def _measured_before_the_end(self) -> Iterator[Mistake]:
-        """Yield mistakes of measured steps: not known beforehand, behind the end, or too many."""
+        """Yield mistakes of the steps to measure: not known beforehand, after the end, or too many."""
         every, steps = self.evaluate_every, self.args.max_steps
         if every is None:
             return
         if steps < 1:
-            words = "it needs args.max_steps, by which the steps to measure are known beforehand"
+            words = "it needs args.max_steps, so that the steps to measure are known beforehand"
             yield "evaluate_every", words
         elif every >= steps:
             yield "evaluate_every", f"expected less than args.max_steps, {steps}, got {every}"
@@ -146,13 +145,13 @@ class MeasuredStage(TrainingStage):
 
 
 class TuningStage(FromPolicy, TrainingStage):
-    """A stage that goes on training a model, whole or by adapters."""
+    """A stage that continues to train a model, either its weights or adapters."""
 
     lora: Lora | None = None
 
     @rule
     def _adapters_that_all_see(self) -> Iterator[Mistake]:
-        """Yield keys that cannot take adapters into account."""
+        """Yield keys that take no account of adapters."""
         if self.lora is None:
             return
         sharded, by_vllm = self.resources.shard, getattr(self.args, "use_vllm", False)

@@ -1,4 +1,4 @@
-"""Warm jobs: forked from a process that has imported what they import, which saves much of their time.
+"""Warm jobs, which are forked from a process with all imports done, which saves much of their time.
 
 The workflow starts the server (server.py), and the command of a job (`command`) starts a client (client.py)
 that asks the server for the job.
@@ -16,17 +16,18 @@ from encore.workflow.warm import client
 
 
 def command(module: str) -> str:
-    """Return the command that does what `python -m MODULE` does, begun sooner if the server serves."""
+    """Return the command that does the same as `python -m MODULE`, but starts sooner if the server serves."""
     return f"python -I -S {shlex.quote(client.__file__)} {module}"
 
 
 def start() -> None:
-    """Start the server, unless the environment says "off"; jobs learn of it from the environment."""
+    """Start the server, unless the environment says "off". Jobs find it by the environment."""
     if sys.platform != "linux" or os.environ.get(client.VARIABLE) == "off":
         return
     name = f"encore-{secrets.token_hex(16)}"
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"\0{name}")  # before the server serves: a job that comes early waits in the queue
+        # bound before the server serves, so that a job that comes early waits in the queue
+        listener.bind(f"\0{name}")
         listener.listen(64)
         words = serving(os.getpid(), listener)
         server = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=[listener.fileno()])
@@ -35,7 +36,7 @@ def start() -> None:
 
 
 def serving(parent: int, listener: socket.socket) -> list[str]:
-    """Return the command of the server that `parent` starts and that listens at `listener`."""
+    """Return the command of a server that belongs to process `parent` and listens at `listener`."""
     return [sys.executable, "-m", "encore.workflow.warm.server", str(parent), str(listener.fileno())]
 
 

@@ -1,9 +1,9 @@
-"""The client: `python -I -S …/client.py encore.stages …` does `python -m encore.stages …`, but sooner.
+"""The client `python -I -S …/client.py encore.stages …`, which does `python -m encore.stages …` sooner.
 
 If the server (server.py) serves, the job is forked there, with the arguments, environment, umask and standard
 streams of this process, which waits for the job and ends as it ends. Otherwise, as on another machine, this
-process becomes the plain command; likewise if the server ends before the job, which then goes on from its
-checkpoint. Python starts this file in 0.03 s, because it imports little.
+process becomes the plain command. It also does so if the server ends before the job, which then continues
+from its checkpoint. Python starts this file in 0.03 s, because it imports little.
 """
 
 import contextlib
@@ -15,31 +15,32 @@ import socket
 import struct
 import sys
 
-VARIABLE = "ENCORE_WARM"  # the server's name among the abstract sockets; "off": plain processes alone
+# the server's name among the abstract sockets; "off" if every job is a plain process
+VARIABLE = "ENCORE_WARM"
 STARTED, REFUSED, AGAIN = b"+", b"-", b"~"  # the server's answers to a request
 INTERRUPT = b"i"  # sent by the client when it is interrupted
 STATUS = struct.Struct("i")  # status of a job that has ended, as waitpid returns it
-LENGTH = struct.Struct("q")  # length of a request in bytes; its JSON follows
-# A job that names something of the Hub keeps the network, which the server's libraries have turned off.
+LENGTH = struct.Struct("q")  # length of a request in bytes, after which its JSON follows
+# A job that names something of the Hub must keep the network, which the server's libraries have turned off.
 HUB = ('"hub"', '"lm_eval"')
 
 
 def may_be_warm(arguments: list[str], environment: dict[str, str]) -> bool:
-    """Return whether a job needs neither network nor GPU, and its libraries start no computing threads."""
+    """Return whether a job may be forked: no network, no GPU, and no libraries that start threads."""
     single = all(environment.get(name) == "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"))
     without_gpu = ("--gpus", "0") in itertools.pairwise(arguments)
     return single and without_gpu and not any(key in text for text in arguments for key in HUB)
 
 
 def owner(connection: socket.socket) -> tuple[int, int]:
-    """Return process and user at the other end."""
+    """Return process and user at the other end of the connection."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     process, user, _ = struct.unpack("3i", credentials)
     return process, user
 
 
 def receive(connection: socket.socket, size: int) -> bytes:
-    """Return `size` bytes. Raises EOFError if the other end closes before."""
+    """Return `size` bytes. Raises EOFError if the other end closes before they have come."""
     data = b""
     while len(data) < size:
         part = connection.recv(size - len(data))
@@ -50,7 +51,7 @@ def receive(connection: socket.socket, size: int) -> bytes:
 
 
 def _asked(name: str, module: str, arguments: list[str]) -> int | None:
-    """Return the status of the job that the server has run; None if it has run no job."""
+    """Return the status of the job that the server has run; None if the server has run none."""
     mask = os.umask(0)
     os.umask(mask)
     request = {"module": module, "arguments": arguments, "umask": mask}
@@ -100,7 +101,7 @@ def _deaf() -> bool:
 
 
 def _end_as(status: int) -> None:
-    """End this process as the job has ended: with the same exit status or by the same signal."""
+    """End this process like the job: with the same exit status or by the same signal."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         with contextlib.suppress(OSError):  # SIGKILL has no handler
@@ -112,7 +113,7 @@ def _end_as(status: int) -> None:
 def _main() -> None:
     module, *arguments = sys.argv[1:]
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a process that only waits shall print no traceback
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a process that only waits should print no traceback
     name = os.environ.get(VARIABLE, "off")
     if name != "off" and may_be_warm(arguments, dict(os.environ)):
         status = _asked(name, module, arguments)

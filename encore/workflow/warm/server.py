@@ -34,10 +34,10 @@ from encore.runtime.guard import end_with
 from encore.workflow.warm import serving
 from encore.workflow.warm.client import AGAIN, LENGTH, REFUSED, STARTED, STATUS, owner, receive
 
-# module of a command -> the module with its functions `load`, which imports what `main` will need, and `main`
+# module of a command -> the module with its functions `main`, and `load`, which imports what `main` will need
 COMMANDS = {"encore.stages": "encore.stages.__main__", "evals.evaluate": "evals.evaluate"}
-SHELLS = {"_", "SHLVL", "OLDPWD"}  # a shell sets these as it goes along, and no library reads them
-# While it imports: a fork copies no thread, such as that of pyarrow's allocator, and no GPU driver's state.
+SHELLS = {"_", "SHLVL", "OLDPWD"}  # variables that a shell changes all the time, and that no library reads
+# Set while it imports: a fork copies neither pyarrow's allocator threads nor a GPU driver's state.
 IMPORTING = {"JE_ARROW_MALLOC_CONF": "background_thread:false", VISIBLE: ""}
 PATIENCE = 5.0  # seconds that a client may take to send its request
 
@@ -53,7 +53,7 @@ class Request:
     umask: int
     folder: str
     environment: dict[str, str]
-    deaf: bool  # whether it ignores Ctrl-C
+    deaf: bool  # whether the client ignores Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The common state of all jobs: the environment, and the files of our code with their times of change."""
+    """The state that all jobs share: the environment, and the times of change of our code's files."""
 
     environment: dict[str, str]
     files: dict[Path, int]
@@ -75,7 +75,7 @@ class Loaded:
 
 
 def _serve(listener: socket.socket, again: list[str]) -> Request:
-    """Fork a job for each request, and return its request in the new process alone.
+    """Fork a job for each request; return the request only in the new process.
 
     If the first job has another environment than this process, the command `again` is executed in that
     environment. Raises the errors of the imports.
@@ -89,7 +89,7 @@ def _serve(listener: socket.socket, again: list[str]) -> Request:
                     _attend(key.data, key.fileobj, selector)
                     continue
                 connection = listener.accept()[0]
-                request = _read(connection)
+                request = _read_request(connection)
                 if request and not loaded:
                     if again and _settings(request.environment) != _settings(os.environ):
                         _answer(connection, AGAIN, request.streams)
@@ -97,7 +97,7 @@ def _serve(listener: socket.socket, again: list[str]) -> Request:
                     loaded = _load(request)
                 gone = select.select([connection], [], [], 0)[
                     0
-                ]  # a client says nothing before it has an answer
+                ]  # a client sends nothing more before it has an answer
                 fits = request and loaded and not gone and _fits(request, loaded)
                 process = _forked() if fits else None
                 if request and process == 0:
@@ -107,7 +107,7 @@ def _serve(listener: socket.socket, again: list[str]) -> Request:
                     connection.close()
                     return request
                 if request and process:
-                    with contextlib.suppress(OSError):  # the job has ended already, or its client has
+                    with contextlib.suppress(OSError):  # the job or its client has ended already
                         os.setpgid(process, os.getpgid(request.client))
                     job = Job(process, os.pidfd_open(process), connection)
                     selector.register(job.watch, selectors.EVENT_READ, job)
@@ -118,14 +118,14 @@ def _serve(listener: socket.socket, again: list[str]) -> Request:
 
 
 def _forked() -> int | None:
-    """Fork as os.fork does; return None if there is no room for another process."""
+    """Fork as os.fork does; return None if the system allows no further process."""
     try:
         return os.fork()
     except OSError:
         return None
 
 
-def _read(connection: socket.socket) -> Request | None:
+def _read_request(connection: socket.socket) -> Request | None:
     """Return the request of a client; None if it belongs to another user or is incomplete."""
     streams: list[int] = []
     try:
@@ -144,7 +144,7 @@ def _read(connection: socket.socket) -> Request | None:
 
 
 def _answer(connection: socket.socket, word: bytes, done_with: Sequence[int] = ()) -> None:
-    """Send `word` to the client, and close its streams."""
+    """Send `word` to the client, and close the streams it has passed."""
     with contextlib.suppress(OSError):  # the client has ended
         connection.sendall(word)
     for stream in done_with:
@@ -152,7 +152,7 @@ def _answer(connection: socket.socket, word: bytes, done_with: Sequence[int] = (
 
 
 def _attend(job: Job, ready: Any, selector: selectors.BaseSelector) -> None:
-    """Report to the client that its job has ended.
+    """Report the end of its job to the client.
 
     If the client has ended or is interrupted, end the job.
     """
@@ -164,7 +164,7 @@ def _attend(job: Job, ready: Any, selector: selectors.BaseSelector) -> None:
             selector.unregister(job.client)
             _answer(job.client, STATUS.pack(status))
             job.client.close()
-    elif job.client.fileno() >= 0:  # otherwise the job's end was noticed just before
+    elif job.client.fileno() >= 0:  # otherwise the job's end was noticed a moment ago
         said = b""
         with contextlib.suppress(OSError):
             said = job.client.recv(1)
@@ -180,7 +180,7 @@ def _settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _load(request: Request) -> Loaded:
-    """Import what the commands need. The imports print where the first job would print.
+    """Import everything that the commands need; what imports print goes to the first job's streams.
 
     Raises the errors of the imports, and RuntimeError if they leave threads.
     """
@@ -204,7 +204,7 @@ def _load(request: Request) -> Loaded:
             os.close(saved)
     if threads := len(os.listdir("/proc/self/task")) - 1:
         raise RuntimeError(f"the imports have started threads: {threads}")
-    gc.freeze()  # a collection in a job would write to, and so copy, all the memory that it shares
+    gc.freeze()  # a garbage collection in a job would write to, and so copy, all the memory that it shares
     houses = {module.partition(".")[0] for module in COMMANDS}
     modules = [module for name, module in sys.modules.items() if name.partition(".")[0] in houses]
     files = [Path(module.__file__) for module in modules if module.__file__]
@@ -212,7 +212,7 @@ def _load(request: Request) -> Loaded:
 
 
 def _fits(request: Request, loaded: Loaded) -> bool:
-    """Return whether the job would equal a plain process, and is in a process group of this session."""
+    """Return whether the job would equal a plain process; its process group must be of this session."""
     same = _settings(request.environment) == _settings(loaded.environment)
     if not same or request.folder != os.getcwd() or request.module not in COMMANDS:
         return False
@@ -228,7 +228,7 @@ def _fits(request: Request, loaded: Loaded) -> bool:
 
 
 def _run(request: Request) -> int:
-    """Be the process that the client asked for. Returns its exit status, or ends with it."""
+    """Act as the process that the client asked for. Returns its exit status, or ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN if request.deaf else signal.default_int_handler)
     os.umask(request.umask)
     for name in SHELLS:
@@ -243,7 +243,7 @@ def _run(request: Request) -> int:
     sys.argv = [command.__file__ or "", *request.arguments]
     status: int = command.main()
     if all(thread.daemon for thread in threading.enumerate()[1:]):
-        # End without freeing what was imported, object by object: that takes as long as 0.4 s.
+        # Ends without freeing the imported objects one by one, which would take 0.4 s.
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -253,7 +253,8 @@ def _run(request: Request) -> int:
 
 def _main(parent: int, listener: int, is_again: bool) -> int:
     end_with(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the whole process group: the jobs' own affair
+    # Ctrl-C goes to the whole process group; the jobs handle it themselves
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     server = os.getpid()
     try:
         with socket.socket(fileno=listener) as listening:

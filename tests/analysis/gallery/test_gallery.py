@@ -3,11 +3,13 @@
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pins
 import pytest
 from judged_claims import judge
+from packaging.requirements import Requirement
 from papers import GRAPH
 from toy_run import draw_only
 
@@ -112,9 +114,19 @@ def test_an_upgrade_since_the_run_is_named():
     assert publish.packages(runs).splitlines()[0] == "# torch was 0.1 in a run"
 
 
+def test_the_packages_of_a_record_can_be_installed_again(monkeypatch):
+    """Encore is of no registry, and a build of torch for the CPU is of an index of its own."""
+    torch = SimpleNamespace(metadata={"Name": "torch"}, version="2.13.0+cpu")
+    ours = SimpleNamespace(metadata={"Name": "encore-rl"}, version="0.1.0")
+    monkeypatch.setattr(publish.metadata, "distributions", lambda: [torch, ours])
+    lines = publish.packages(pd.DataFrame({"versions": [{}]})).splitlines()
+    assert lines[0] == "--extra-index-url https://download.pytorch.org/whl/cpu"
+    assert [Requirement(line).name for line in lines[1:] if not line.startswith("#")] == ["torch"]
+
+
 def test_a_change_of_verdict_is_remembered_and_nothing_else():
     claims = pd.DataFrame({"id": ["a", "b"], "n": [8, 0], "word": ["open", "not tested"]})
-    empty = history.read(Path("nowhere"))
+    empty = history.read_history(Path("nowhere"))
     first = history.extended(empty, "x-cpu", claims, "2026-01-01", "c" * 40)
     assert first.claim.tolist() == ["a"]
     assert history.extended(first, "x-cpu", claims, "2026-01-02", "d" * 40) is first

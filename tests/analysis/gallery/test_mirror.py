@@ -37,7 +37,7 @@ def test_the_lot_is_of_shown_findings_and_always_the_same(folder):
     for row in drawn.to_dict("records"):
         recipe = GRAPH.recipes[row["record"].rpartition("-")[0]]
         assert recipe.document.claims[row["claim"]].kind == "finding"
-        judged = {v.id: v for v in claims.read(folder / row["record"] / "claims.csv")}
+        judged = {v.id: v for v in claims.read_verdicts(folder / row["record"] / "claims.csv")}
         assert judged[row["claim"]].word == "shown"
 
 
@@ -52,7 +52,7 @@ def test_a_claim_is_tried_again_once_its_record_has_a_base_model_for_each_seed(f
     lot(*drawn).to_csv(folder / mirror.FILE, index=False)
     monkeypatch.setattr(mirror, "shares_base", lambda run: run.name != "r1_zero")
     outcome = mirror.mirror(folder, GRAPH)
-    judged = {v.id: v for v in claims.read(folder / "r1_zero-cpu/claims.csv")}["rl-lifts-accuracy"]
+    judged = {v.id: v for v in claims.read_verdicts(folder / "r1_zero-cpu/claims.csv")}["rl-lifts-accuracy"]
     assert outcome.table["a base model for each seed"].tolist() == [judged.word, "not run yet"]
     assert "Of 2 claims" in outcome.said
     assert (

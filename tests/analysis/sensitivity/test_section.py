@@ -14,7 +14,7 @@ from analysis.numbers.recorded import recorded
 from analysis.numbers.table import collect, final
 from analysis.publish import worth_keeping
 from analysis.sensitivity.build import build
-from analysis.sensitivity.rates import read
+from analysis.sensitivity.rates import read_rates
 
 ASKED = {"task": "heldout", "temperatures": [1.0, 0.0], "backends": ["hf", "lean"], "items": 4}
 RIGHT = {  # checkpoint, backend, task -> share of right answers of each problem
@@ -58,7 +58,7 @@ def samples():
 
 
 def test_rates_are_read_by_protocol_and_problem(asked):
-    rates = read(asked)
+    rates = read_rates(asked)
     for protocol, before, after in zip(rates.protocols, rates.before, rates.after, strict=True):
         assert list(before) == RIGHT["before", protocol.backend, protocol.task]
         assert list(after) == RIGHT["after", protocol.backend, protocol.task]
@@ -70,12 +70,12 @@ def test_what_is_not_measured_at_both_ends_is_left_out(asked):
     path = asked.folder(node) / "after_sensitivity_lean.samples.jsonl"
     rows = [row for row in samples()["after", "lean"] if row["item"] != 2 and row["task"].endswith("t1")]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    rates = read(asked)
+    rates = read_rates(asked)
     assert [(p.temperature, p.backend) for p in rates.protocols] == [(1.0, "hf"), (1.0, "lean"), (0.0, "hf")]
     assert rates.before.shape == (3, 3)  # problem 2 is not everywhere
     assert list(rates.after[0]) == [0.5, 1.0, 0.5]
     path.unlink()
-    assert {p.backend for p in read(asked).protocols} == {"hf"}
+    assert {p.backend for p in read_rates(asked).protocols} == {"hf"}
 
 
 def test_a_run_that_asks_for_none_or_has_none_yet_has_no_section(run, tmp_path):

@@ -66,7 +66,7 @@ def as_events(path):
 )
 def test_the_curve_is_read_as_it_was_written(write, tmp_path):
     path = tmp_path / "log"
-    rows = formats.read(write(path) or path, None)
+    rows = formats.read_log(write(path) or path, None)
     own = rows[rows.metric == NAME].set_index("step").value
     assert own.to_dict() == pytest.approx(CURVE)
     assert set(rows.columns) >= set(formats.COLUMNS)
@@ -76,7 +76,7 @@ def test_results_of_lm_eval_have_the_interval_of_their_standard_error(tmp_path):
     metrics = {"alias": "gsm8k", "exact_match,strict-match": 0.5, "exact_match_stderr,strict-match": 0.1}
     metrics |= {"acc,none": 0.25, "acc_stderr,none": "N/A"}
     (tmp_path / "results.json").write_text(json.dumps({"results": {"gsm8k": metrics}}), encoding="utf-8")
-    rows = formats.read(tmp_path / "results.json", None).set_index("metric")
+    rows = formats.read_log(tmp_path / "results.json", None).set_index("metric")
     strict = rows.loc["gsm8k/exact_match,strict-match"]
     assert (strict.value, strict.low, strict.high) == pytest.approx((0.5, 0.304, 0.696), abs=1e-4)
     assert rows.loc["gsm8k/acc"].value == 0.25
@@ -86,7 +86,7 @@ def test_results_of_lm_eval_have_the_interval_of_their_standard_error(tmp_path):
 
 def test_an_empty_cell_was_not_logged_and_nan_was(tmp_path):
     (tmp_path / "log.csv").write_text("step,loss,reward\n1,,0.5\n2,nan,0.6\n", encoding="utf-8")
-    rows = formats.read(tmp_path / "log.csv", None)
+    rows = formats.read_log(tmp_path / "log.csv", None)
     assert rows[rows.metric == "loss"].step.tolist() == [2]
     assert rows[rows.metric == "loss"].value.isna().all()
 
@@ -102,13 +102,14 @@ def test_an_empty_cell_was_not_logged_and_nan_was(tmp_path):
         (b'{"loss": 1}\n', "no column of the step"),
         (b'"a"b"c\n1"', "no column of the step"),
         (b"[" * 100_000, "no column of the step"),
+        (b"<!DOCTYPE html><script>alert(1)</script>\n<p>step,reward</p>", "no column of the step"),
         (b'{"a":' * 100_000, "expected a JSON object"),
     ],
 )
 def test_what_is_no_log_is_told_in_one_line(content, said, tmp_path):
     (tmp_path / "log").write_bytes(content)
     with pytest.raises(UserError) as error:
-        formats.read(tmp_path / "log", None)
+        formats.read_log(tmp_path / "log", None)
     assert said in str(error.value)
     assert len(error.value.lines) == 1
 
@@ -117,7 +118,7 @@ def test_a_huge_file_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "LARGEST", 10)
     as_csv(tmp_path / "log.csv")
     with pytest.raises(UserError, match="a log of more than 10 is not read"):
-        formats.read(tmp_path / "log.csv", None)
+        formats.read_log(tmp_path / "log.csv", None)
 
 
 @given(st.text())
@@ -125,4 +126,4 @@ def test_no_text_raises_anything_else(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("log") / "log"
     path.write_text(text, encoding="utf-8", errors="replace")
     with suppress(UserError):
-        assert isinstance(formats.read(path, None), pd.DataFrame)
+        assert isinstance(formats.read_log(path, None), pd.DataFrame)

@@ -69,7 +69,7 @@ def same(verdicts, others):
 
 def test_one_set_of_numbers_gets_the_same_verdicts_by_a_table_a_study_and_a_recipe(recorded, tmp_path):
     table, asked = recorded
-    by_recipe = claims.read(RECORD / "claims.csv")
+    by_recipe = claims.read_verdicts(RECORD / "claims.csv")
     by_table = judge(table, {name: document.StudyClaim.model_validate(said) for name, said in asked.items()})
     same(by_table, by_recipe)
     assert {verdict.word for verdict in by_table} == {"shown", "open"}

@@ -49,7 +49,7 @@ def changed(database, *statements):
 
 def test_a_database_of_trackio_has_the_curves_of_all_its_runs(database):
     before = database.read_bytes()
-    rows = formats.read(database, None)
+    rows = formats.read_log(database, None)
     assert series(rows, "a-1 - train/reward") == {1: 0.1, 2: 0.25, 3: 0.5}
     assert series(rows, "b-1 - train/reward") == {1: 0.1, 2: 0.25, 3: 0.4}
     assert math.isnan(series(rows, "a-1 - loss")[3])
@@ -63,7 +63,7 @@ def test_the_step_of_trackio_may_be_one_that_was_logged(database):
     changed(
         database, """UPDATE metrics SET metrics = '{"train/global_step": ' || (step * 10) || ', "x": 1}'"""
     )
-    assert series(formats.read(database, "train/global_step"), "a-1 - x") == {10: 1.0, 20: 1.0, 30: 1.0}
+    assert series(formats.read_log(database, "train/global_step"), "a-1 - x") == {10: 1.0, 20: 1.0, 30: 1.0}
 
 
 def test_rows_that_trackio_has_not_moved_out_of_its_journal_are_read(database):
@@ -72,7 +72,7 @@ def test_rows_that_trackio_has_not_moved_out_of_its_journal_are_read(database):
         running.execute("UPDATE metrics SET step = step + 1")
         running.commit()
         assert database.with_name("sums.db-wal").stat().st_size
-        assert series(formats.read(database, None), "a-1 - train/reward") == {2: 0.1, 3: 0.25, 4: 0.5}
+        assert series(formats.read_log(database, None), "a-1 - train/reward") == {2: 0.1, 3: 0.25, 4: 0.5}
 
 
 def test_a_database_of_trackio_is_judged_run_by_run(database, tmp_path):
@@ -125,7 +125,7 @@ def test_what_is_no_database_of_trackio_is_told_in_one_line(statements, said, da
     monkeypatch.setattr(trackio, "PATIENCE", 0.5)
     changed(database, *statements)
     with pytest.raises(UserError) as error:
-        formats.read(database, None)
+        formats.read_log(database, None)
     assert said in str(error.value)
     assert len(error.value.lines) == 1
 
@@ -138,14 +138,14 @@ def test_a_damaged_database_raises_nothing_else(tmp_path_factory, damage, place)
     content = path.read_bytes()
     path.write_bytes(content[:place] + damage + content[place + len(damage) :])
     with suppress(UserError):
-        formats.read(path, None)
+        formats.read_log(path, None)
 
 
 @pytest.mark.parametrize("cell", ["[1]", "x", "[" * 50_000, '{"a":' * 50_000], ids=lambda cell: cell[:5])
 def test_a_cell_that_is_no_object_has_no_numbers(cell, database):
     with closing(sqlite3.connect(database)) as written, written:
         written.execute("UPDATE metrics SET metrics = ? WHERE step = 2", [cell])
-    assert series(formats.read(database, None), "a-1 - train/reward") == {1: 0.1, 3: 0.5}
+    assert series(formats.read_log(database, None), "a-1 - train/reward") == {1: 0.1, 3: 0.5}
 
 
 class FileMonitor:
@@ -172,7 +172,7 @@ def test_the_metrics_of_prime_rl_are_read(tmp_path):
         asyncio.run(monitor.log_metrics({"train/agg/effective/reward/mean": reward, "step": step}, step))
         asyncio.run(monitor.log_metrics({"optim/grad_norm": math.nan if step == 1 else 1.0}, step))
     monitor.file.close()
-    rows = formats.read(path, None)
+    rows = formats.read_log(path, None)
     assert series(rows, "train/agg/effective/reward/mean") == {0: 0.1, 1: 0.25, 2: 0.5}
     assert series(rows, "optim/grad_norm") == {0: 1.0, 2: 1.0}
 
@@ -231,7 +231,7 @@ def test_the_console_of_open_instruct_is_read(width, tmp_path):
     text = console.file.getvalue()
     path = tmp_path / "log"
     path.write_text("a, b\n" + text[: text.rindex("╰")], encoding="utf-8")  # the last panel is cut off
-    rows = formats.read(path, None)
+    rows = formats.read_log(path, None)
     curve = {1: 0.1, 2: 0.25, 3: 0.5}
     assert series(rows, "scores") == series(rows, "objective/verifiable_correct_rate") == curve
     assert series(rows, "loss/policy_avg") == dict.fromkeys(curve, -3e-7)
@@ -239,7 +239,7 @@ def test_the_console_of_open_instruct_is_read(width, tmp_path):
     assert series(rows, "learner_tokens_per_second_overall") == dict.fromkeys(curve, 123.46)
     assert all(map(math.isnan, series(rows, "val/ratio").values()))
     assert not [name for name in rows.metric if "…" in name]
-    assert series(formats.read(path, "episode"), "scores") == {64: 0.1, 128: 0.25, 192: 0.5}
+    assert series(formats.read_log(path, "episode"), "scores") == {64: 0.1, 128: 0.25, 192: 0.5}
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_a_hostile_text_takes_no_time(text, tmp_path):
     path.write_text(text, encoding="utf-8")
     started = time.process_time()
     with suppress(UserError):
-        formats.read(path, None)
+        formats.read_log(path, None)
     assert time.process_time() - started < 20
 
 

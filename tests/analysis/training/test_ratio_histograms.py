@@ -10,8 +10,8 @@ from analysis.training import ratio_histograms
 
 
 def test_ratios_are_added_up_and_drawn_as_shares(run, palette):
-    one = ratio_histograms.read(replace(run, seeds=(0,)), "base-recipe")
-    three = ratio_histograms.read(run, "base-recipe")
+    one = ratio_histograms.read_histograms(replace(run, seeds=(0,)), "base-recipe")
+    three = ratio_histograms.read_histograms(run, "base-recipe")
     assert three["count"].sum() == 3 * one["count"].sum() > 0
     assert [*one[one.level == "token"].sort_values("low").low, EDGES[-1]] == pytest.approx(EDGES)
     figure = ratio_histograms.draw(run, palette)

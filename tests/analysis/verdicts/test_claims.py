@@ -21,17 +21,17 @@ def test_a_csv_gives_the_same_verdicts(tmp_path):
     ]
     path = tmp_path / "claims.csv"
     claims.frame(verdicts).to_csv(path, index=False)
-    read = claims.read(path)
+    read = claims.read_verdicts(path)
     for before, after in zip(verdicts, read, strict=True):
         old, new = asdict(before), asdict(after)
         assert new.pop("seeds") == old.pop("seeds")
         assert new.pop("differences") == pytest.approx(old.pop("differences"))
         assert new == pytest.approx(old, nan_ok=True)
     claims.frame([]).to_csv(path, index=False)
-    assert claims.read(path) == []
+    assert claims.read_verdicts(path) == []
     claims.frame(verdicts).drop(columns="level").to_csv(path, index=False)
     with pytest.raises(UserError, match="no column level: an older version"):
-        claims.read(path)
+        claims.read_verdicts(path)
 
 
 def test_frame_and_tally():

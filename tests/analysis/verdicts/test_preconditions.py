@@ -16,6 +16,7 @@ CLEAR = [0.1, 0.12, 0.08, 0.11, 0.09, 0.1, 0.13, 0.07]
 
 GATED = CLAIM | {"needs": "clip_cuts >= 0.02"}
 GATES = {"clip_cuts": {"metric": "heldout/accuracy", "of": "base-recipe/before"}}
+WHERE = "heldout/accuracy: base-recipe/before"
 
 
 def test_a_claim_whose_precondition_is_absent_is_not_tested():
@@ -26,7 +27,7 @@ def test_a_claim_whose_precondition_is_absent_is_not_tested():
     assert verdict(0.03).word == "shown"
     absent = verdict(0.005)
     assert (absent.word, absent.n, absent.decided) == ("not tested", 0, True)
-    assert absent.note == "the precondition is absent (clip_cuts is 0.005, needed: clip_cuts >= 0.02)"
+    assert absent.note == f"a precondition is absent ({WHERE}: measured 0.005, needed at least 0.02)"
 
 
 def test_a_precondition_that_was_not_measured_is_not_met():
@@ -34,7 +35,17 @@ def test_a_precondition_that_was_not_measured_is_not_met():
     gates = {"clip_cuts": {"metric": "mean/clip", "of": "base-recipe/before"}}
     verdict = judge_looks([GATED], rows, "cpu", range(8), gates)[-1][0]
     assert verdict.word == "not tested"
-    assert verdict.note.startswith("its precondition clip_cuts >= 0.02 was not measured: no mean/clip at")
+    words = "a precondition was not measured (mean/clip: base-recipe/before: needed at least 0.02): no mean/"
+    assert verdict.note.startswith(words)
+
+
+def test_a_precondition_is_told_in_the_words_of_its_gate():
+    gate = GATES["clip_cuts"] | {"about": "share of tokens that the clip cuts", "target": 0.5}
+    claim = CLAIM | {"needs": "clip_cuts within 10%"}
+    verdict = judge_looks([claim], table(CLEAR, [0.0] * 8), "cpu", range(8), {"clip_cuts": gate})[-1][0]
+    assert verdict.note == (
+        "a precondition is absent (share of tokens that the clip cuts: measured 0, needed within 10% of 0.5)"
+    )
 
 
 def test_a_seed_that_chose_a_dial_is_refused(run, numbers):

@@ -15,7 +15,7 @@ from encore.recipe.recipe import Recipe
 
 RECORDS = Path(__file__).parents[3] / "results/published"
 RECIPE = GRAPH.recipes["code"]
-VERDICTS = claims.read(RECORDS / "code-cpu/claims.csv")
+VERDICTS = claims.read_verdicts(RECORDS / "code-cpu/claims.csv")
 
 
 def changed(claim: str, **keys: object) -> Recipe:
@@ -52,11 +52,11 @@ CLAIM = "partial-credit-teaches-more"
 
 def test_a_reversed_claim_needs_its_sentence():
     verdicts = [replace(v, word=reversals.REVERSED) if v.id == CLAIM else v for v in VERDICTS]
-    reversals.check(RECIPE, verdicts)
+    reversals.check_reversals(RECIPE, verdicts)
     assert reversals.causes(RECIPE, verdicts)[CLAIM].startswith("Our base model often writes")
     silent = changed(CLAIM, world=None)
     with pytest.raises(UserError) as error:
-        reversals.check(silent, verdicts)
+        reversals.check_reversals(silent, verdicts)
     assert f"code/recipe.yaml: claims.{CLAIM}.world: missing; the claim came out" in str(error.value)
 
 

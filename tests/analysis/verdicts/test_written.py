@@ -11,11 +11,11 @@ from analysis.verdicts import claims, written
 
 ROOT = Path(__file__).parents[3]
 RECORDS = ROOT / "results/published"
-ROWS = written.read(RECORDS).to_dict("records")
+ROWS = written.read_written(RECORDS).to_dict("records")
 
 
 def test_every_record_with_claims_has_a_row():
-    judged = [record.name for record in folders(RECORDS) if claims.read(record / "claims.csv")]
+    judged = [record.name for record in folders(RECORDS) if claims.read_verdicts(record / "claims.csv")]
     assert [row["record"] for row in ROWS] == judged
 
 

@@ -193,7 +193,7 @@ def test_it_starts_without_what_takes_seconds(trainings, tmp_path):
         "import sys\n"
         "from encore.commands import watch\n"
         "from pathlib import Path\n"
-        "watcher = watch.Watcher(Path('results'), ()); watcher.check(); watcher.run('toy/cpu', '')\n"
+        "watcher = watch.Watcher(Path('results'), ()); watcher.check_results(); watcher.run('toy/cpu', '')\n"
         "heavy = {'torch', 'trl', 'transformers', 'datasets', 'pandas', 'matplotlib', 'numpy', 'scipy'}\n"
         "print(heavy & set(sys.modules))"
     )

@@ -158,11 +158,11 @@ def test_there_is_nothing_of_other_runs(trainings, tmp_path, name):
 
 def test_what_is_not_there_is_told_in_one_line(tmp_path):
     with pytest.raises(UserError, match="no such folder; name the folder of results with --results"):
-        Later(tmp_path).check()
+        Later(tmp_path).check_results()
     (tmp_path / "results/published").mkdir(parents=True)
     with pytest.raises(UserError, match="no run is here yet; start one, such as: encore run r1_zero"):
-        Later(tmp_path).check()
+        Later(tmp_path).check_results()
     watched_run.make(tmp_path)
-    Later(tmp_path, ["toy"]).check()
+    Later(tmp_path, ["toy"]).check_results()
     with pytest.raises(UserError, match='unknown recipe "toi"; did you mean "toy"'):
-        Later(tmp_path, ["toi"]).check()
+        Later(tmp_path, ["toi"]).check_results()

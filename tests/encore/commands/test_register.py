@@ -59,7 +59,7 @@ def test_a_recipe_is_registered_and_stays_a_recipe(here):
     [
         (["r1_zeo"], 'unknown recipe "r1_zeo"; did you mean "r1_zero"?'),
         (["r1_zero", "--scale", "gpuu"], 'unknown scale "gpuu"; did you mean "gpu"?'),
-        (["tiny_lm"], "claims: none of scale cpu that could be registered"),
+        (["tiny_lm"], "claims: scale cpu has no claim to register"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(here, words, told):

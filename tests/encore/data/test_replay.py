@@ -65,5 +65,5 @@ def test_an_iteration_is_of_whole_rollouts():
         gradient_accumulation_steps=1,
         max_steps=8,
     )
-    with pytest.raises(UserError, match=r"replay.every: 6 .* each has 4 steps"):
+    with pytest.raises(UserError, match=r"replay.every: 6 .* each rollout has 4 steps"):
         replay_order(900, args, 6, 0.25, 7)

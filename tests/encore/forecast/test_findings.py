@@ -58,7 +58,7 @@ def test_a_warning_lets_the_run_start():
 
 
 def test_two_steps_say_nothing_about_how_training_goes():
-    bad = health.check("entropy", False, 0, 1, "entropy fell")
+    bad = health.make_check("entropy", False, 0, 1, "entropy fell")
     assert findings.of_health("grpo", bad, stand_in=False) is None
     assert findings.of_health("grpo", {**bad, "check": "rewards/gold/requests"}, stand_in=False) is None
 

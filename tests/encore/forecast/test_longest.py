@@ -10,7 +10,7 @@ from encore.data import demonstrations, preferences
 from encore.errors import UserError
 from encore.forecast import longest, stand_ins
 from encore.models import language_model
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 from encore.recipe.shape import Shape
 from encore.recipe.trl_fields import fields
 
@@ -37,7 +37,7 @@ def test_prompts_are_the_longest_and_completions_run_to_the_cap(model, tmp_path)
     config = {"run": "grpo", "model": model, **GRPO, "sampler": "lean", "dynamic_sampling": {"max_rounds": 3}}
     config["args"] = {**GRPO["args"], "mask_truncated_completions": True}
     found = of(config, {}, tmp_path)
-    read(found.config | {"task": {"world": "sort"}}).check()
+    read_stage(found.config | {"task": {"world": "sort"}}).check_rules()
     args = found.config["args"]
     assert args["generation_kwargs"] == {"min_new_tokens": 12}
     assert args["max_completion_length"] == 12
@@ -61,7 +61,7 @@ def test_what_a_tool_may_say_comes_on_top(model, tmp_path):
     tool = {"name": "calculator", "calls": 2, "longest": 3, "result": ["=", "="]}
     config = {"run": "grpo", "model": model, **GRPO, "tool": tool, "learn_results": True}
     found = of(config, {}, tmp_path)
-    read(found.config | {"task": {"world": "sort"}}).check()
+    read_stage(found.config | {"task": {"world": "sort"}}).check_rules()
     assert found.config["args"]["max_completion_length"] == 12 + 2 * (1 + 3 + 1)
     assert not {"tool", "learn_results"} & {*found.config}
 
@@ -73,7 +73,7 @@ def test_of_several_domains_and_caps_the_longest(model, tmp_path):
     config = {"run": "grpo", "model": model, "domains": {"one": part, "two": longer}, "args": args}
     config["caps"] = {"0": 8, "8": 20}
     found = of(config, {"reward_model": tmp_path}, tmp_path)
-    read({**found.config, "needs": {"reward_model": ""}}).check()
+    read_stage({**found.config, "needs": {"reward_model": ""}}).check_rules()
     assert found.config["template"] == longer["template"]
     assert found.config["rewards"] == {"random": 1.0, "reward_model": 1.0}
     assert found.config["args"]["max_completion_length"] == 20

@@ -3,7 +3,7 @@
 import pytest
 
 from encore.forecast import trial
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 GRPO = {
     "run": "grpo",
@@ -37,7 +37,7 @@ def test_of_a_stage_the_number_of_steps_alone_is_changed():
 
 
 def test_a_stage_that_draws_has_as_many_problems_as_later_stages_need():
-    rows = trial.rows_needed([read({"run": "reward_model", "global_batch": 64, "args": {}})], 8)
+    rows = trial.rows_needed([read_stage({"run": "reward_model", "global_batch": 64, "args": {}})], 8)
     assert rows == 96
     short = trial.cut_stage(SAMPLE, rows, 1280, from_cut=False)
     assert short.config == {**SAMPLE, "problems": 96}
@@ -47,7 +47,7 @@ def test_a_stage_that_draws_has_as_many_problems_as_later_stages_need():
 
 
 def test_rows_are_for_the_batch_of_all_processes():
-    assert trial.rows_needed([read(SFT)], 8) == 1.5 * 8 * 16
+    assert trial.rows_needed([read_stage(SFT)], 8) == 1.5 * 8 * 16
     assert trial.rows_needed([], 1) == trial.LEAST_ROWS
 
 
@@ -68,16 +68,16 @@ def test_a_stage_on_data_that_were_cut_asks_for_no_number_of_rows():
     ],
 )
 def test_steps_of_the_whole(config, epochs, steps):
-    assert trial.steps(read(config), epochs) == steps
+    assert trial.steps(read_stage(config), epochs) == steps
 
 
 def test_a_rollout_is_paid_for_by_the_first_of_its_steps():
-    assert trial.seconds_a_step(read(GRPO), 10.0, 2.0) == (10 + 3 * 2) / 4
+    assert trial.seconds_a_step(read_stage(GRPO), 10.0, 2.0) == (10 + 3 * 2) / 4
     once = {**GRPO, "args": GRPO["args"] | {"steps_per_generation": 1}}
-    assert trial.seconds_a_step(read(once), 10.0, 2.0) == 2.0  # the first one warms up, too
-    assert trial.seconds_a_step(read(SFT), 10.0, 2.0) == 2.0
+    assert trial.seconds_a_step(read_stage(once), 10.0, 2.0) == 2.0  # the first one warms up, too
+    assert trial.seconds_a_step(read_stage(SFT), 10.0, 2.0) == 2.0
     whole = {"run": "ppo", "global_batch": 32, "args": {"generation_batch_size": 64, "num_iterations": 4}}
-    assert trial.seconds_a_step(read(whole), 10.0, 2.0) == (10 + 7 * 2) / 8
+    assert trial.seconds_a_step(read_stage(whole), 10.0, 2.0) == (10 + 7 * 2) / 8
 
 
 def test_an_evaluation_keeps_its_samples_and_loses_items():

@@ -92,8 +92,8 @@ def test_a_biased_judge_is_calibrated_too(length_bias, position_bias, target):
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        (lambda: temperature_for(GOLD), "one of agreement and accuracy"),
-        (lambda: temperature_for(GOLD, agreement=0.7, accuracy=0.7), "one of agreement and accuracy"),
+        (lambda: temperature_for(GOLD), "either agreement or accuracy"),
+        (lambda: temperature_for(GOLD, agreement=0.7, accuracy=0.7), "either agreement or accuracy"),
         (
             lambda: temperature_for(GOLD, accuracy=0.5),
             "accuracy: expected more than 0.5 and at most 1, got 0.5",

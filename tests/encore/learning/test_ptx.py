@@ -20,13 +20,13 @@ PTX = Ptx.model_validate(KEY)
 
 
 def test_a_step_has_the_same_documents_however_they_are_spread():
-    whole = [ids.tolist() for ids in ptx.read(PTX, TOKENIZER, 0).batch(0)["input_ids"]]
+    whole = [ids.tolist() for ids in ptx.read_documents(PTX, TOKENIZER, 0).batch(0)["input_ids"]]
     for parts in (2, 4, 12):
-        spread = ptx.read(PTX, TOKENIZER, 0, parts)
+        spread = ptx.read_documents(PTX, TOKENIZER, 0, parts)
         rows = [row.tolist() for part in range(parts) for row in spread.batch(part)["input_ids"]]
         assert [[t for t in row if t] for row in rows] == [[t for t in row if t] for row in whole]
 
 
 def test_what_does_not_divide_is_refused():
     with pytest.raises(UserError, match=r"12 documents do not divide among 5 micro-batches; nearest: 10"):
-        ptx.read(PTX, TOKENIZER, 0, 5)
+        ptx.read_documents(PTX, TOKENIZER, 0, 5)

@@ -157,7 +157,7 @@ def test_k1_and_k3_are_the_kl_on_average(weights):
 )
 def test_a_mistake_in_args_is_one_line(args, says):
     with pytest.raises(UserError) as error:
-        jobs.stage("policy_gradient", {"model": {"path": "p"}, "args": ARGS | args}).check()
+        jobs.stage("policy_gradient", {"model": {"path": "p"}, "args": ARGS | args}).check_rules()
     assert str(error.value).startswith(says)
 
 

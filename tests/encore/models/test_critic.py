@@ -84,7 +84,7 @@ def test_values_are_whole_numbers_of_float32_under_autocast(scorer):
     critic = from_reward_model(scorer)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         values = token_values(critic, IDS, MASK, KEEP, rows=3)
-        scores = reward_model.read(scorer.members[0], ROWS)
+        scores = reward_model.raw_scores(scorer.members[0], ROWS)
     for found in (values * critic.scale + critic.bias, scores):
         assert found.dtype == torch.float32
         assert not torch.equal(found, found.bfloat16().float())

@@ -78,7 +78,7 @@ def test_a_mixture_of_experts_is_planned_as_one():
 )
 def test_shape_mistakes(change, says):
     with pytest.raises(UserError, match=re.escape(says)):
-        jobs.stage("pretrain", {"model": {**SHAPE, **change}}).check()
+        jobs.stage("pretrain", {"model": {**SHAPE, **change}}).check_rules()
     with pytest.raises(UserError, match=r"model\.layers: missing"):
         jobs.stage("pretrain", {"model": {"hidden_size": 64}})
 

@@ -91,7 +91,7 @@ def test_code_of_a_folder_is_refused_in_one_line(load: Callable[[Path], Any], od
     with pytest.raises(UserError) as error:
         load(odd)
     assert not mark.exists()
-    assert "brings Python code of its own (auto_map), which is never run" in str(error.value)
+    assert "brings its own Python code (auto_map), which is never run" in str(error.value)
     assert "\n" not in str(error.value)
     assert str(odd) in str(error.value)
 

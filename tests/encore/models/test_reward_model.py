@@ -92,8 +92,8 @@ def test_other_architectures(kind):
         kind(vocab_size=9, num_labels=1, pad_token_id=0, **size)
     ).eval()
     rows = [[3, 4, 0], [5], [6, 7, 8, 2, 1, 0, 0]]
-    together = reward_model.read(built, rows)
-    apart = torch.cat([reward_model.read(built, [row]) for row in rows])
+    together = reward_model.raw_scores(built, rows)
+    apart = torch.cat([reward_model.raw_scores(built, [row]) for row in rows])
     torch.testing.assert_close(together, apart, rtol=0, atol=1e-6)
     with torch.no_grad():
         last = built(torch.tensor([[5]])).logits[0, 0]
@@ -136,7 +136,7 @@ def test_scores_after_training_are_without_its_dropout():
     for layer in model.model.layers:
         layer.self_attn.attention_dropout = 0.9
     model.train()
-    first, again = (reward_model.read(model, [[5, 6, 7, 8, 9]]) for _ in range(2))
+    first, again = (reward_model.raw_scores(model, [[5, 6, 7, 8, 9]]) for _ in range(2))
     assert torch.equal(first, again)
     assert model.training
 
@@ -147,7 +147,7 @@ def test_bad_input_is_told():
         as_reward(MODEL, other)
     with pytest.raises(UserError, match="without any token"):
         MODEL.score([""], [[]])
-    with pytest.raises(UserError, match=f"have 41 tokens, it has {POSITIONS} positions"):
+    with pytest.raises(UserError, match=f"have 41 tokens, but it has {POSITIONS} positions"):
         MODEL.score(["1"], [[5] * 40])
     bert = type("Bert", (), {"base_model_prefix": "bert", "config": Qwen3Config(), "bert": None})()
     with pytest.raises(UserError, match="has no score head"):
@@ -180,7 +180,7 @@ def test_what_is_no_reward_model_is_told(saved: Path):
     facts = json.loads((final / "reward.json").read_text())
     assert facts == {"members": 3, "bias": BIAS, "scale": SCALE}
     (final / "reward.json").write_text("{}")
-    with pytest.raises(UserError, match="are not the ones it was written for"):
+    with pytest.raises(UserError, match="have changed since it was written"):
         reward_model.load(saved)
     (final / "reward.json").unlink()
     with pytest.raises(UserError, match="its stage has made no reward model"):

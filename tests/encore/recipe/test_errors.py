@@ -41,7 +41,7 @@ def test_the_unspoilt_recipes_load(folder):
          'stages.grpo.resources.shard: unknown value the text "zero3"; valid: fsdp'),
         # types and values
         ("paper", "evals/resources", {"nodes": 2}, "evals.resources.nodes: expected at most 1, got 2"),
-        ("paper", "evals/resources", {"gpu": 32}, "evals.resources.gpu: 32 on one machine, and none"),
+        ("paper", "evals/resources", {"gpu": 32}, "evals.resources.gpu: 32 on one machine, but no machine"),
         ("paper", "stages/grpo/args/learning_rate", "3e-6",
          'stages.grpo.args.learning_rate: expected a number, got the text "3e-6"; write 3.0e-6'),
         ("paper", "stages/grpo/args/max_steps", "1e3",
@@ -61,7 +61,7 @@ def test_the_unspoilt_recipes_load(folder):
         ("paper", f"{OVERLAY}/importance_ratio", "sequence",
          'importance_ratio: unknown value the text "sequence"; did you mean "sequence_token"?'),
         ("paper", OVERLAY, {"importance_ratio": "none", "old_logp_noise": 0.1},
-         "stages.grpo.old_logp_noise: without effect, for importance_ratio none has no old"),
+         "stages.grpo.old_logp_noise: without effect, because importance_ratio none has no old"),
         ("paper", "stages/grpo/soft_overlong_cache", 8,
          "stages.grpo.rewards.soft_overlong: missing; rewards.soft_overlong and soft_overlong_cache go"),
         ("paper", "stages/grpo/rewards", {"soft_overlong": 1.0}, "stages.grpo.soft_overlong_cache: missing"),
@@ -115,8 +115,8 @@ def test_the_unspoilt_recipes_load(folder):
         ("paper", "claims/lifts/test/of", "hot/grpo",
          "claims.lifts.test.metric: expected a final number of stage hot/grpo: last/…"),
         ("paper", "claims/lifts/test/metric", "last/entropy",
-         'claims.lifts.test.metric: "last/entropy" is a number of training, and base-recipe/after a '
-         "checkpoint; its stages: grpo"),
+         'claims.lifts.test.metric: "last/entropy" is a number of training, but base-recipe/after is '
+         "a checkpoint; the stages: grpo"),
         ("paper", "claims/lifts/needs", "ratio",
          'claims.lifts.needs: expected GATE >= NUMBER, GATE <= NUMBER or GATE within P%, got "ratio"'),
         ("paper", "claims/lifts/test/smallest_effect", 0,
@@ -142,8 +142,8 @@ def test_the_unspoilt_recipes_load(folder):
          "stages.pretrain.needs.policy: unknown key"),
         # null where nothing is below it
         ("paper", "stages/grpo/needs/policy", None, "stages.grpo.needs.policy: expected text, got nothing"),
-        ("paper", "evals/tasks/heldout", None, "evals.tasks.heldout: nothing is below it to be deleted"),
-        ("paper", "evals/checkpoints/after", None, "evals.checkpoints.after: nothing is below it"),
+        ("paper", "evals/tasks/heldout", None, "evals.tasks.heldout: null, but no layer below has the key"),
+        ("paper", "evals/checkpoints/after", None, "evals.checkpoints.after: null, but no layer below"),
         ("paper", f"{OVERLAY}/run", None, "arms.hot.stages.grpo.run: expected text, got nothing"),
         # what a stage or a task must have
         ("paper", "evals/checkpoints", {}, "evals.checkpoints: missing: there are tasks, and nothing to"),
@@ -167,13 +167,13 @@ def test_the_unspoilt_recipes_load(folder):
          'stages.grpo.task.verifier: expected math, countdown, tests or my_module:function, got "code"'),
         ("paper", "quickstart", {"arms": ["only-cpu"]}, "quickstart.arms: none of them exists at scale"),
         ("paper", "stages/grpo/args/loss_type", "vespo",
-         "stages.grpo.args.loss_type: vespo is no loss of encore/objectives/grpo.py; write it as one of your "
-         "own, named by objective: my_module:loss"),
+         "stages.grpo.args.loss_type: encore/objectives/grpo.py has no loss vespo; write it as your own "
+         "objective"),
         # the whole
         ("paper", "scales/paper/stages/grpo/model/revision", "main",
          'stages.grpo.model.revision: expected the 40 hexadecimal digits of a Hub commit, got "main"'),
         ("paper", "stages/grpo/model", {"path": "here"},
-         "stages.grpo: it starts from one of needs.policy and model; both are given"),
+         "stages.grpo: it starts from either needs.policy or model; both are given"),
     ],
 )  # fmt: skip
 def test_mistake(folder, recipe, keys, value, message):

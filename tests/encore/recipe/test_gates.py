@@ -85,7 +85,7 @@ def test_nan_never_meets_anything(text):
 
 
 def test_nothing_is_within_a_share_of_no_target():
-    with pytest.raises(UserError, match=r"gates\.g\.target: missing; what is it to be within 2\.5% of"):
+    with pytest.raises(UserError, match=r"gates\.g\.target: missing; the gate must be within 2\.5% of it"):
         gate(None).met(Need.parse("g within 2.5%"), 1.0)
 
 

@@ -78,4 +78,4 @@ def test_looks_are_read_one_after_the_other(tmp_path):
 def test_a_file_that_is_no_look_is_none(text, tmp_path):
     path = tmp_path / "8.json"
     path.write_text(text)
-    assert looks.read(path) is None
+    assert looks.read_look(path) is None

@@ -3,7 +3,7 @@
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 DRAWN = {"num_generations": 1, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 8}
 PLAIN = {
@@ -19,17 +19,17 @@ def check(stage):
     args = {"args": PLAIN[stage["run"]]["args"]} if stage["run"] == "sample" else {}
     if "vllm_gpus" in stage:
         args = {"args": stage["args"] | {"use_vllm": True, "vllm_mode": "server"}}
-    read({**begun, **PLAIN.get(stage["run"], {}), **stage, **args}).check()
+    read_stage({**begun, **PLAIN.get(stage["run"], {}), **stage, **args}).check_rules()
 
 
 def portion(stage, processes):
     """What each process takes of a stage."""
-    return read({**PLAIN.get(stage["run"], {}), **stage}).portion(processes).args
+    return read_stage({**PLAIN.get(stage["run"], {}), **stage}).portion(processes).args
 
 
 def lengths(stage):
     """How long a rollout and a step of a stage are."""
-    return read(stage).lengths
+    return read_stage(stage).lengths
 
 
 def stage(batch=512, run="grpo", gpus=8, **args):
@@ -100,11 +100,11 @@ def test_what_does_not_divide_is_refused(one, processes, says):
         ),
         (
             {"run": "sft", "resources": {"gpu": 1, "shard": "fsdp"}, "args": {}},
-            "resources.shard: fsdp is of stages sft, reward_model, dpo, grpo, ppo on .*, not of sft on 1$",
+            "resources.shard: fsdp needs a stage sft, reward_model, dpo, grpo, ppo on .*, not sft on 1$",
         ),
         (
             stage(run="pretrain") | {"resources": {"gpu": 8, "shard": "fsdp"}},
-            "resources.shard: .* not of pretrain on 8",
+            "resources.shard: .* not pretrain on 8",
         ),
         (
             {"run": "sft", "resources": {"nodes": 2}, "args": {}},  # a process on each, without a GPU
@@ -112,7 +112,7 @@ def test_what_does_not_divide_is_refused(one, processes, says):
         ),
         (
             stage() | {"resources": {"nodes": 3, "gpu": 16}},
-            "resources.gpu: 16 do not lie on 3 nodes, equally many on each; nearest: 15",
+            "resources.gpu: 16 do not lie on 3 nodes with equally many on each; nearest: 15",
         ),
         (
             stage(2) | {"resources": {"nodes": 4}},
@@ -128,13 +128,16 @@ def test_what_does_not_divide_is_refused(one, processes, says):
         ),
         (
             stage() | {"resources": {"gpu": 512}, "vllm_gpus": 32},
-            "resources.gpu: 512 and vllm_gpus: 32 on one machine, .* more than 16; .* resources.nodes",
+            "resources.gpu: 512 and vllm_gpus: 32 on one machine, .* more than 16; .*resources.nodes",
         ),
-        (stage() | {"resources": {"gpu": 64, "nodes": 2}}, "resources.gpu: 32 on one machine, and none has"),
-        ({"run": "sample", "resources": {"gpu": 32}, "args": {}}, "resources.gpu: 32 on one machine, and"),
+        (
+            stage() | {"resources": {"gpu": 64, "nodes": 2}},
+            "resources.gpu: 32 on one machine, but",
+        ),
+        ({"run": "sample", "resources": {"gpu": 32}, "args": {}}, "resources.gpu: 32 on one machine, but"),
         (
             {"run": "sample", "resources": {"nodes": 2, "gpu": 16}, "args": {}},
-            "resources.nodes: 2; stage sample is run on one, as all but pretrain, sft, ",
+            "resources.nodes: 2; stage sample runs on one, like all stages but pretrain, sft, ",
         ),
     ],
 )

@@ -73,8 +73,8 @@ def test_a_recipe_that_lies_elsewhere_may_use_them(folder, tmp_path_factory):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("- a", "data.yaml: expected a mapping, from the name of a preset"),
-        ("wide: 3", "data.yaml: wide: expected a mapping, which is laid below"),
+        ("- a", "data.yaml: expected a mapping from names of presets"),
+        ("wide: 3", "data.yaml: wide: expected a mapping, which is merged below"),
         ("wide: {use: wied}", 'data.yaml: wide.use: unknown preset "wied"; did you mean "wide"?'),
         ("wide: {a: [", "data.yaml: line 2, column 1: not YAML"),
     ],
@@ -103,4 +103,4 @@ def test_a_preset_may_use_others(tmp_path):
     (tmp_path / "a.yaml").write_text(
         "whole: {args: {use: part, epsilon: 0.3}}\npart: {epsilon: 0.2, beta: 0.0}"
     )
-    assert presets.read(tmp_path)["whole"] == {"args": {"epsilon": 0.3, "beta": 0.0}}
+    assert presets.read_presets(tmp_path)["whole"] == {"args": {"epsilon": 0.3, "beta": 0.0}}

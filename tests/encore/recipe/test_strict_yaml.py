@@ -34,16 +34,16 @@ BOMB = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10
         ("title: !mine x", "line 1: title: unexpected tag !mine; remove it"),
         ("a: !!python/object/apply:os.getcwd []", "line 1: a: unexpected tag !!python/object/apply:os.g"),
         ("? [a]\n: b", "line 1: expected text as a key, got a list or mapping"),
-        (f"a: {'[' * 400}{']' * 400}", "line 1: a: lists and mappings lie in each other more than 40 deep"),
-        ("a: &a [*a]", "line 1: a: lists and mappings lie in each other more than 40 deep"),
-        (BOMB, "the file has more than 100,000 values, aliases written out"),
+        (f"a: {'[' * 400}{']' * 400}", "line 1: a: lists and mappings are nested more than 40 levels deep"),
+        ("a: &a [*a]", "line 1: a: lists and mappings are nested more than 40 levels deep"),
+        (BOMB, "the file has more than 100,000 values with aliases written out"),
     ],
 )  # fmt: skip
 def test_what_no_recipe_has_is_one_line(tmp_path, text, message):
     path = tmp_path / "x.yaml"
     path.write_text(text)
     with pytest.raises(UserError) as error:
-        strict_yaml.read(path)
+        strict_yaml.read_yaml(path)
     assert str(error.value).startswith(f"{path}: line ")
     assert message in str(error.value)
     assert len(error.value.lines) == 1
@@ -64,7 +64,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(CONTENT)
 def test_what_was_written_is_read(file, content):
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
-    assert strict_yaml.read(file) == content
+    assert strict_yaml.read_yaml(file) == content
 
 
 SIGNS = [
@@ -87,6 +87,6 @@ def test_any_text_is_read_as_json_or_is_one_line(file, text):
     """A text is what JSON can say, as jobs and lineages need it, or is refused in one line."""
     file.write_text(text)
     try:
-        json.dumps(strict_yaml.read(file), allow_nan=False)
+        json.dumps(strict_yaml.read_yaml(file), allow_nan=False)
     except UserError as error:
         assert len(error.lines) == 1  # noqa: PT017

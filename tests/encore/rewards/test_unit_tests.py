@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from encore.data import hub
 from encore.errors import UserError
 from encore.rewards import rules, verifiers
-from encore.rewards.unit_tests import UnitTest, program, read, verdicts
+from encore.rewards.unit_tests import UnitTest, program, read_tests, verdicts
 from encore.worlds import Problem
 
 needs_bubblewrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
@@ -45,7 +45,7 @@ def rewarded(problem, *completions):
     ],
 )
 def test_an_assert_is_read(test, call, expected, absolute, relative):
-    (found,) = read(str([test])).tests
+    (found,) = read_tests(str([test])).tests
     assert (found.call, found.expected, found.absolute, found.relative) == (
         call,
         expected,
@@ -67,11 +67,11 @@ def test_an_assert_is_read(test, call, expected, absolute, relative):
     ],
 )  # fmt: skip
 def test_what_is_no_such_assert_leaves_no_tests(answer):
-    assert read(answer).tests == ()
+    assert read_tests(answer).tests == ()
 
 
 def test_checks_of_humaneval_name_the_function():
-    found = read(HALVE.answer)
+    found = read_tests(HALVE.answer)
     assert found.name == "halve"
     assert found.tests[1] == UnitTest(
         "halve([0.1, 0.2])", "0.15", 1e-06, 0.0, "assert abs(halve([0.1, 0.2]) - 0.15) < 1e-06"
@@ -157,8 +157,8 @@ def test_no_text_raises(answer, completion):
 
 def test_the_rewards_of_programs_need_their_verifier():
     with pytest.raises(UserError, match=r"rewards.visible: unknown reward"):
-        rules.check(["visible"], None)
-    rules.check(NAMES, None, "tests")
+        rules.check_reward_names(["visible"], None)
+    rules.check_reward_names(NAMES, None, "tests")
 
 
 @needs_bubblewrap

@@ -58,7 +58,7 @@ def test_lean_greedy_tokens_are_those_of_transformers(lm, lean):
 
 def test_lean_refuses_what_it_would_ignore(lean):
     for change in ({"top_p": 0.5}, {"until": ["1"]}):
-        with pytest.raises(UserError, match=r"evals\.backend: lean knows neither"):
+        with pytest.raises(UserError, match=r"evals\.backend: lean supports neither"):
             draw(lean, PROMPTS, {**SAMPLED, "max_gen_toks": 5, **change})
 
 

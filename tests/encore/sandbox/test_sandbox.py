@@ -13,7 +13,7 @@ from encore.errors import UserError
 from encore.sandbox.bubblewrap import INSISTS, command
 from encore.sandbox.pool import Job, Limits, Pool
 from encore.sandbox.seccomp import instructions
-from encore.sandbox.values import Failed, read, same
+from encore.sandbox.values import Failed, read_values, same
 
 needs_bubblewrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
 
@@ -210,7 +210,7 @@ FORGED += ["\0", "4 4"]
 
 @pytest.mark.parametrize("lines", FORGED)
 def test_what_a_program_may_send_is_never_right_and_never_raises(lines):
-    (value,) = read(lines, 1)
+    (value,) = read_values(lines, 1)
     assert not same(value, 4)
     assert not same(value, 4, tolerance=1e-6)
     assert not same(value, [4])

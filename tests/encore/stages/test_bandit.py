@@ -75,12 +75,12 @@ def test_only_updates_on_one_rollout_leave_the_ratio_of_1(tmp_path):
             {"kl": "reward", "beta": 0.1},
             r"args\.kl: a penalty in the reward of each token needs advantage gae",
         ),
-        ({"lam": 0.5}, r"args\.lam: it is of advantage gae, not of mean"),
-        ({"objective": "dpo"}, r"args\.beta: dpo has the KL penalty by its beta alone"),
-        ({"objective": "fine_tuning"}, r"args\.rewards: fine_tuning learns from what is right"),
-        ({"objective": "dpo", "beta": 0.1, "group": 2}, r"args\.group: it is of policy_gradient, not of dpo"),
+        ({"lam": 0.5}, r"args\.lam: it belongs to advantage gae, not to mean"),
+        ({"objective": "dpo"}, r"args\.beta: dpo sets the KL penalty by its beta alone"),
+        ({"objective": "fine_tuning"}, r"args\.rewards: fine_tuning learns from right strings"),
+        ({"objective": "dpo", "beta": 0.1, "group": 2}, r"args\.group: it belongs to policy_gradient, not"),
     ],
 )
 def test_keys_that_do_not_go_together(said, told):
     with pytest.raises(UserError, match=told):
-        jobs.stage("bandit", {"args": {**ARGS, **said}}).check()
+        jobs.stage("bandit", {"args": {**ARGS, **said}}).check_rules()

@@ -211,7 +211,7 @@ def test_a_mistake_is_told_in_one_line(config, trap, says, base: Path, tmp_path:
 def test_a_cap_that_changes_within_a_rollout():
     config = {"needs": dict.fromkeys(("policy", "reward_model"), "x"), **changed("caps", {"0": 8, "13": 12})}
     with pytest.raises(UserError, match=r"^caps\.13: a rollout lasts 4 steps"):
-        jobs.stage("grpo", config).check()
+        jobs.stage("grpo", config).check_rules()
 
 
 def test_one_task_with_a_reward_model(base: Path, tmp_path: Path):

@@ -170,7 +170,7 @@ def test_changed_weights_are_refused(folder: Path):
     data[-1] ^= 1
     weights.write_bytes(data)
     assert stage_runs.run("grpo", stage_runs.command("grpo", GRPO, **POLICY), folder) == 2
-    assert "are not the ones it was written for" in stage_runs.error_line(folder)
+    assert "have changed since it was written" in stage_runs.error_line(folder)
 
 
 def test_an_upstream_that_was_not_run(tmp_path: Path):

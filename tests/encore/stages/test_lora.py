@@ -21,7 +21,7 @@ from test_sft import ready as sft_ready  # noqa: F401
 from encore import worlds
 from encore.errors import UserError
 from encore.models import language_model, lora
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 from encore.recipe.kinds.stage import Lora
 from encore.recipe.shape import Shape
 from encore.runtime import sentinel
@@ -232,5 +232,5 @@ def test_what_takes_no_adapters_is_refused(change: dict[str, Any], says: str):
         "args": {},
     }
     with pytest.raises(UserError, match=says):
-        read({**stage, "lora": LORA, **change}).check()
-    read({**stage, **{name: value for name, value in change.items() if name != "lora"}}).check()
+        read_stage({**stage, "lora": LORA, **change}).check_rules()
+    read_stage({**stage, **{name: value for name, value in change.items() if name != "lora"}}).check_rules()

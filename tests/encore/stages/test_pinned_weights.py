@@ -10,5 +10,5 @@ from encore.runtime import sentinel
 
 @pytest.mark.parametrize(("kind", "steps"), [("pretrain", 18), ("grpo", 26)])
 def test_weights_are_those_of_the_pinned_versions(kind: str, steps: int, trained: Path):
-    made = sentinel.read(trained / f"results/{kind}/metrics.json")
+    made = sentinel.read_sentinel(trained / f"results/{kind}/metrics.json")
     pins.hold(f"weights after {steps} steps of {kind}", made["digest"])

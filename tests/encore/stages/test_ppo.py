@@ -13,7 +13,7 @@ from saved_models import reward_model
 from stage_runs import TASK, TEMPLATE, at_training_step, error_line
 
 from encore.errors import UserError
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 INPUTS = {"policy": "results/pretrain/metrics.json", "reward_model": "results/reward_model/metrics.json"}
 BOTH = {**INPUTS, "safety_model": "results/safety_model/metrics.json"}
@@ -168,7 +168,7 @@ def test_a_reward_model_with_another_tokenizer(base: Path, tmp_path: Path):
         ),
         ({"args": {"top_k": 5}}, "args.top_k: 5, but sampler lean"),
         ({"ptx": {"batch_size": 3}}, "ptx.coefficient: missing"),
-        ({"ptx": {"coefficient": 1, "batch_size": 3}}, "ptx: its documents are"),
+        ({"ptx": {"coefficient": 1, "batch_size": 3}}, "ptx: its documents come from"),
         ({"ptx": {**PPO["ptx"], "data": DOCUMENTS}}, "both are given"),
         ({"ptx": {**PPO["ptx"], "corpus": {"documents": 7}}}, "ptx.corpus.mixture: missing"),
         ({"ptx": {**PPO["ptx"], "task": {"hub": "a/b"}}}, "ptx.task: a corpus is written by a world"),
@@ -178,7 +178,7 @@ def test_keys_that_contradict_each_other(changes: dict[str, Any], says: str):
     config = {"run": "ppo", **PPO, "needs": dict.fromkeys(INPUTS, "x"), **changes}
     begun = {} if config["needs"] else {"model": {"path": "p"}}
     with pytest.raises(UserError) as error:
-        read({**config, **begun}).check()
+        read_stage({**config, **begun}).check_rules()
     assert says in str(error.value)
 
 
@@ -201,7 +201,7 @@ def test_keys_that_contradict_each_other(changes: dict[str, Any], says: str):
 )
 def test_arguments_that_make_no_sense(args: dict[str, Any], says: str):
     with pytest.raises(UserError) as error:
-        jobs.stage("ppo", {**PPO, "args": {**PPO["args"], **args}}).check()
+        jobs.stage("ppo", {**PPO, "args": {**PPO["args"], **args}}).check_rules()
     assert says in str(error.value)
 
 

@@ -53,7 +53,7 @@ def speaker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("speaker")
     worlds.tokenizer([worlds.make(TASK)]).save_pretrained(folder / "final")
     metrics = stage_runs.finished(folder)
-    files.write_json(metrics, sentinel.read(metrics) | {"config": {}})
+    files.write_json(metrics, sentinel.read_sentinel(metrics) | {"config": {}})
     return metrics
 
 

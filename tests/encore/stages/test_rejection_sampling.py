@@ -62,14 +62,16 @@ def test_demonstrations_that_were_changed_are_refused(tmp_path: Path):
     with (tmp_path / "final" / demonstrations.FILE).open("a") as file:
         file.write(json.dumps(ROW) + "\n")
     assert "digest mismatch" in str(validity.of_stage(metrics))
-    with pytest.raises(UserError, match="are not the ones it was written for"):
+    with pytest.raises(UserError, match="have changed since it was written"):
         demonstrations.load(metrics)
 
 
 def test_a_model_is_no_data(tmp_path: Path):
     metrics = stage_runs.rows_product(tmp_path, [ROW])
     (tmp_path / "final" / demonstrations.FILE).rename(tmp_path / "final" / "model.safetensors")
-    files.write_json(metrics, sentinel.read(metrics) | {"digest": sentinel.digest(tmp_path / "final")})
+    files.write_json(
+        metrics, sentinel.read_sentinel(metrics) | {"digest": sentinel.digest(tmp_path / "final")}
+    )
     with pytest.raises(UserError, match="its stage has made no data"):
         demonstrations.load(metrics)
 

@@ -159,16 +159,14 @@ def test_the_vllm_server_has_the_last_node(checkpoint, tmp_path):
 def test_outside_of_slurm_it_is_refused_before_anything_starts(tmp_path):
     status, out = run(tmp_path, SLURM_JOB_ID="")
     assert status == 2
-    says = (
-        "resources.nodes: 2 asked, and this is no Slurm job; run snakemake with --workflow-profile profiles/"
-    )
+    says = "resources.nodes: 2 asked for, but this is no Slurm job; run snakemake with --workflow-profile"
     assert f"error: {says}" in node_runs.error_line(out)
     assert "Traceback" not in (tmp_path / LOG).read_text()
 
 
 def test_by_hand_the_gpus_of_several_nodes_are_counted():
     """On one, all that torch sees are taken."""
-    with pytest.raises(UserError, match=r"^--gpus: missing; with --nodes it says how many"):
+    with pytest.raises(UserError, match=r"^--gpus: missing; with --nodes it is the number"):
         parse(["pretrain", *stage_runs.command("pretrain", {}), "--nodes", "2"])
 
 
@@ -207,7 +205,7 @@ def test_reports_are_read_whatever_lies_in_their_line(line, found, others):
 @pytest.mark.parametrize(
     ("count", "path", "says"),
     [
-        (nodes.Count(3, 0, 0), f"{node_runs.STAND_IN}:/usr/bin:/bin", "3 asked, and Slurm job 7 has 2$"),
+        (nodes.Count(3, 0, 0), f"{node_runs.STAND_IN}:/usr/bin:/bin", "3 asked for, but Slurm job 7 has 2$"),
         (nodes.Count(2, 0, 0), "/nowhere", "scontrol: No such file or directory$"),
         (
             nodes.Count(2, 3, 0),

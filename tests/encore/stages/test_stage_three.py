@@ -224,4 +224,4 @@ def test_thresholds_that_nothing_passes_are_told_with_the_funnel(drawn: Path, tm
 def test_a_threshold_of_no_reward():
     stage = jobs.stage("rejection_sampling", {"model": {"path": "p"}, **DRAW, "keep": {"readible": 1.0}})
     with pytest.raises(UserError, match=r'^keep\.readible: unknown reward; did you mean "readability"'):
-        stage.check()
+        stage.check_rules()

@@ -102,7 +102,7 @@ def test_killed_and_rerun(ready: Path, tmp_path: Path, monkeypatch: pytest.Monke
     model = reward_model.load(Path("results/reward_model/metrics.json"))  # as any other reward model
     scores = model.score_text([row["prompt"] for row in drawn()], [row["completions"][0] for row in drawn()])
     made = solutions(drawn(), by_world(WORLD, model.tokenizer), model.tokenizer, list)
-    again = reward_model.read(model.members[0], [one["ids"] for one in made[::2]])
+    again = reward_model.raw_scores(model.members[0], [one["ids"] for one in made[::2]])
     torch.testing.assert_close(scores[0], again)  # in pieces of other sizes, so not to the bit
 
 
@@ -154,7 +154,7 @@ def test_measures_are_those_of_brute_force(monkeypatch: pytest.MonkeyPatch):
     given += [{"ids": [4, 5, 6, 7], "places": [1, 2, 3], "labels": [1.0, 0.0, 1.0]}]
     scores = {1: 0.5, 2: 2.0, 3: 0.5, 4: 1.0}  # by length of the prefix; a tie counts half
     monkeypatch.setattr(
-        reward_model, "read", lambda model, rows: torch.tensor([scores[len(row)] for row in rows])
+        reward_model, "raw_scores", lambda model, rows: torch.tensor([scores[len(row)] for row in rows])
     )
     found = measured(None, given)
     flat = [(scores[p + 1], y) for one in given for p, y in zip(one["places"], one["labels"], strict=True)]

@@ -39,7 +39,7 @@ SERVER = {"use_vllm": True, "vllm_mode": "server", "vllm_importance_sampling_cor
 def arguments(checkpoint: Path) -> list[str]:
     args = stage_runs.GRPO["args"] | SERVER | {"max_steps": 8, "save_steps": 2, "logging_steps": 1}
     args |= {"beta": 0.0, "sync_ref_model": False, "steps_per_generation": 2, "learning_rate": 1e-2}
-    config = stage_runs.GRPO | {"args": args, "model": {"path": sentinel.read(checkpoint)["model"]}}
+    config = stage_runs.GRPO | {"args": args, "model": {"path": sentinel.read_sentinel(checkpoint)["model"]}}
     return ["grpo", *stage_runs.command("grpo", config)]
 
 
@@ -110,7 +110,7 @@ def test_it_trains_through_its_own_server(checkpoint, tmp_path):
     assert len({*received}) >= 3
     final, first = (
         load_file(Path(place) / "model.safetensors")
-        for place in (tmp_path / result["model"], sentinel.read(checkpoint)["model"])
+        for place in (tmp_path / result["model"], sentinel.read_sentinel(checkpoint)["model"])
     )
     assert any(not (final[name] == weight).all() for name, weight in first.items())
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from encore.rewards import rules
 from encore.worlds import Problem, languages, make, mix, sample, tokenizer
 from encore.worlds.bilingual import Bilingual
-from encore.worlds.languages import LANGUAGES, SPELT, read, spell
+from encore.worlds.languages import LANGUAGES, SPELT, as_symbols, spell
 
 WORLD = Bilingual()
 PROBLEM = Problem("English: 3+5+7=", "15", 3)
@@ -86,7 +86,7 @@ def test_steps_are_those_of_world_chain_and_end_with_their_last_word(world, kind
     problem = world.problem(rng)
     completion = world.document(problem, kind, rng)
     steps, ends = world.steps(problem, completion), world.step_ends(problem, completion)
-    assert steps == world.sums.steps(problem, read(completion))
+    assert steps == world.sums.steps(problem, as_symbols(completion))
     assert len(steps) == len(ends)
     for end in ends:
         assert completion[:end].split()[-1].removeprefix("<think>") in OTHER_WORDS
@@ -101,10 +101,10 @@ def test_steps_are_those_of_world_chain_and_end_with_their_last_word(world, kind
 )
 def test_reading_undoes_spelling_at_any_switch(text, language, switch, seed):
     spelt = spell(text, language, switch, random.Random(seed))
-    assert read(spelt) == text
+    assert as_symbols(spelt) == text
     characters = [*range(1, len(text) + 1)]
     ends = languages.read_ends(spelt, characters)
-    assert [read(spelt[:end]) for end in ends] == [text[:end] for end in characters]
+    assert [as_symbols(spelt[:end]) for end in ends] == [text[:end] for end in characters]
 
 
 def test_a_document_of_either_language_has_as_many_tokens_each_known():
@@ -205,7 +205,7 @@ def read_words(text):
 
 
 def test_its_measures_are_rewards_of_a_stage():
-    rules.check(["accuracy", "language_consistency", "readability"], WORLD)
+    rules.check_reward_names(["accuracy", "language_consistency", "readability"], WORLD)
     reward = rules.build(["language_consistency"], WORLD)[0]
     texts = ["<think>three plus cinco </think>", "<answer>15</answer>"]
     assert reward(texts, texts, question=[PROBLEM.question] * 2, answer=["15"] * 2, difficulty=[3, 3]) == [

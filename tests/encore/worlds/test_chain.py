@@ -214,7 +214,7 @@ def test_a_corpus_goes_on_from_it():
     assert len(begun) == pytest.approx(1000, abs=100)
     assert sum(text.startswith("wait") for text in begun) / len(begun) == pytest.approx(0.25, abs=0.05)
     assert all(text.startswith("<think>") for prompt, text in pairs if not prompt.endswith(","))
-    with pytest.raises(UserError, match=r"mixture\.direct: its documents do not go on from a beginning"):
+    with pytest.raises(UserError, match=r"mixture\.direct: its documents cannot continue a beginning"):
         corpus(SLIPPED, {"direct": 1}, 50, 0, "{question}")
 
 

@@ -173,7 +173,7 @@ def test_without_the_library_recipes_are_read_and_a_plan_says_how_to_install_it(
     graph = Graph(load_all())
     nodes = graph.grid("r1_zero", "small", ["base-recipe"], [1])
     with pytest.raises(UserError) as told:
-        capacity.check(graph, nodes)
+        capacity.check_capacity(graph, nodes)
     first, *others = told.value.lines
     assert all("is not installed here" in line for line in others)
     assert first == (

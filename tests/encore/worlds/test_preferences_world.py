@@ -23,7 +23,7 @@ from encore.worlds.gold import (
     gold,
     judge,
 )
-from encore.worlds.replies import VOCABULARY, count_tokens, read, stated
+from encore.worlds.replies import VOCABULARY, count_tokens, read_reply, stated
 
 WORLD = make({"world": "preferences"})
 PROBLEM = Problem("What is 3+5+2?", "10", 3)
@@ -76,7 +76,7 @@ def test_gold_is_no_better_than_the_best_reply_and_counts_the_tokenizers_tokens(
     reply = "".join(tokens)
     assert gold(PROBLEM, reply) <= gold(PROBLEM, BEST) + 1e-9
     assert count_tokens(reply) == len(TOKENIZER(reply)["input_ids"])
-    reading = read(PROBLEM.question, reply)
+    reading = read_reply(PROBLEM.question, reply)
     assert len(reading.steps) == len(reading.step_ends)
     assert 0 <= reading.additions <= 2
     assert judge(PROBLEM, reply, **FAIR) == gold(PROBLEM, reply)

@@ -4,7 +4,7 @@ import pytest
 
 from encore.errors import UserError
 from encore.recipe.caps import check_boundaries
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 ARGS = {"max_steps": 200, "steps_per_generation": 4, "num_iterations": 1, "gradient_accumulation_steps": 1}
 
@@ -13,7 +13,7 @@ def check(caps, args):
     args = {name: value for name, value in args.items() if value is not None}
     args = {"loss_type": "grpo", **args}
     stage = {"run": "grpo", "model": {"path": "p"}, "rewards": {"accuracy": 1.0}, "caps": caps, "args": args}
-    read(stage).check()
+    read_stage(stage).check_rules()
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_a_sweep_that_is_not_there(swept):
 def test_a_sweep_of_other_seeds(swept):
     swept.set("rates", "first_seed", 2000)
     assert (
-        "dials[0].seeds: expected those of recipe rates, [2000, 2001, 2002]; got [1000, 1001, 1002]"
+        "dials[0].seeds: expected the seeds of recipe rates, [2000, 2001, 2002]; got [1000, 1001, 1002]"
         in swept.mistake()
     )
 

@@ -86,9 +86,9 @@ def test_caps_may_stand_for_the_one_cap_and_their_steps_are_written_plainly(mixe
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        ("task", {"world": "chain"}, "stages.grpo.task: each of domains has its own; remove task or domains"),
-        ("rewards", {"accuracy": 1.0}, "stages.grpo.rewards: each of domains has its own"),
-        ("problems", 8, "stages.grpo.problems: each of domains has its own"),
+        ("task", {"world": "chain"}, "stages.grpo.task: each domain has its own; remove task or domains"),
+        ("rewards", {"accuracy": 1.0}, "stages.grpo.rewards: each domain has its own"),
+        ("problems", 8, "stages.grpo.problems: each domain has its own"),
         ("domains", {"general": DOMAINS["general"]},
          "stages.grpo.domains: expected at least two, got general; one task is"),
         ("domains/general/share", 0.2, "stages.grpo.domains: their shares come to 0.95; expected 1"),
@@ -116,9 +116,9 @@ def test_caps_may_stand_for_the_one_cap_and_their_steps_are_written_plainly(mixe
         ("advantage", "moving_average",
          "stages.grpo.advantage: moving_average has a baseline over all domains"),
         ("advantage", "positive", "stages.grpo.advantage: positive reads accuracy alone"),
-        ("dynamic_sampling", {"max_rounds": 2}, "stages.grpo.dynamic_sampling: it has an order of prompts"),
-        ("replay", {"every": 4, "share": 0.1}, "stages.grpo.replay: it has an order of prompts"),
-        ("args/shuffle_dataset", True, "stages.grpo.args.shuffle_dataset: domains have an order"),
+        ("dynamic_sampling", {"max_rounds": 2}, "stages.grpo.dynamic_sampling: it has its own order of"),
+        ("replay", {"every": 4, "share": 0.1}, "stages.grpo.replay: it has its own order of prompts"),
+        ("args/shuffle_dataset", True, "stages.grpo.args.shuffle_dataset: domains have their own"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_in_one_line(mixed, path, value, says):

@@ -3,13 +3,13 @@
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 ARGS = {"loss_type": ["sigmoid"], "beta": 0.1}
 
 
 def check(keys):
-    read({"run": "dpo", "needs": {"policy": "p", "data": "d"}, "pairs": "all", **keys}).check()
+    read_stage({"run": "dpo", "needs": {"policy": "p", "data": "d"}, "pairs": "all", **keys}).check_rules()
 
 
 @pytest.mark.parametrize(

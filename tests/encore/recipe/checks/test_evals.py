@@ -9,7 +9,7 @@ from data_set_files import DATA
 from scored_stages import STAGES
 
 from encore.errors import UserError
-from encore.recipe.document import Document, read
+from encore.recipe.document import Document, read_content
 from encore.recipe.graph import Graph, Node
 from encore.recipe.layers import Layers
 from encore.recipe.load import _check_names, check_resolved
@@ -45,7 +45,7 @@ def recipes_of(specs):
 def checked(specs):
     """The recipes, `paper` checked but for the keys of its stages: no file is written or read."""
     recipes = recipes_of(specs)
-    read(specs["paper"], Document)
+    read_content(specs["paper"], Document)
     _check_names(specs["paper"])
     check_resolved(Graph(recipes), recipes["paper"])
     return recipes
@@ -275,7 +275,7 @@ def test_a_claim_about_what_is_not_scored_is_one_line(scored, scores, metric, sa
         ("evals/models", {"proxy": "rm"}, "score: kl needs evals.models.reference, which is missing (sc"),
         ("evals/models/proxi", "rm", 'evals.models.proxi: unknown key; did you mean "proxy"?'),
         ("evals/models/proxy", "rn", 'models.proxy: unknown stage of recipe paper "rn"; did you mean "rm"?'),
-        ("evals/models/proxy", None, "evals.models.proxy: nothing is below it to be deleted; remove it"),
+        ("evals/models/proxy", None, "evals.models.proxy: null, but no layer below has the key"),
         ("evals/models/proxy", "sft", "evals.models.proxy: stage sft makes a model; expected one that makes"),
         ("evals/models/reference", "rm", "evals.models.reference: stage rm makes a reward model; expected"),
         ("evals/models/reference", "tiny/pretrain@othr", "evals.models.reference: unknown arm of recipe"),

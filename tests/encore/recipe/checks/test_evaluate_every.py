@@ -108,7 +108,11 @@ def test_it_is_redone_when_its_own_model_has_changed(followed, tmp_path, monkeyp
             {"rank": 4, "alpha": 8, "quantized": "nf4"},
             "whole only at the end; remove lora.q",
         ),
-        ("evals/checkpoints/after", None, "evaluate_every: no checkpoint of evals.checkpoints is this stage"),
+        (
+            "evals/checkpoints/after",
+            None,
+            "evaluate_every: no checkpoint of evals.checkpoints is the",
+        ),
         ("evals/checkpoints/after_step40", "grpo.policy", "after_step40 has the name of step 40; rename it"),
     ],
 )

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 SUMS = {"world": "chain"}
 MISTAKES = [
@@ -24,7 +24,7 @@ def test_a_mistake_is_one_line(part, says, place):
         half = {**own, "share": 0.5}
         stage = {"domains": {"a": half | part, "b": half | {"chat": True}}}
     with pytest.raises(UserError, match=f"^{re.escape(f'{place}.{says} (here)')}$"):
-        read({"run": "grpo", "model": {"path": "p"}, **stage}, "stages.grpo", " (here)").check(
+        read_stage({"run": "grpo", "model": {"path": "p"}, **stage}, "stages.grpo", " (here)").check_rules(
             "stages.grpo", " (here)"
         )
 

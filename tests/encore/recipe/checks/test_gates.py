@@ -41,7 +41,7 @@ def test_sound(folder, needs, changes):
         ([], {}, "claims.lifts.needs: must not be empty"),
         (3, {}, "claims.lifts.needs: expected text or a list, got 3"),
         ("entropy within 20%", {},
-         "gates.entropy.target: expected a number other than 0, for claims.lifts needs it within 20%"),
+         "gates.entropy.target: expected a number other than 0, because claims.lifts needs the gate"),
         ("entropy within 20%", {"target": 0}, "gates.entropy.target: expected a number other than 0"),
         ("entropy >= 1", {"target": "six"}, "gates.entropy.target: expected a number, got the text"),
         ("entropy >= 1", {"metric": None}, "gates.entropy.metric: missing"),

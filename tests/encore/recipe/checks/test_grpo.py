@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 TOOL = {"name": "calculator", "calls": 2, "longest": 8}
 HUB = {"hub": "a/b", "revision": "a" * 40, "split": "train", "question": "q"}
@@ -38,7 +38,7 @@ def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
     ],
 )
 def test_sound(sound):
-    read(sound).check()
+    read_stage(sound).check_rules()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_sound(sound):
         ),
         (stage(learn_results=True), "learn_results: without effect"),
         (stage(tool=TOOL, advantage="process"), "tool: advantage process reads steps"),
-        (stage(tool=TOOL, resources={"gpu": 2}, global_batch=8), "tool: its turns end at other times"),
+        (stage(tool=TOOL, resources={"gpu": 2}, global_batch=8), "tool: its turns end at different times"),
         (
             stage(advantage="process", task=HUB | {"answer": "a", "verifier": "math"}),
             "advantage: process needs a step verifier",
@@ -92,5 +92,5 @@ def test_sound(sound):
 )
 def test_senseless(wrong, message):
     with pytest.raises(UserError, match=message) as error:
-        read(wrong).check()
+        read_stage(wrong).check_rules()
     assert "\n" not in str(error.value)

@@ -110,13 +110,13 @@ def merged(base: dict, over: dict) -> dict:
         ),
         (
             {"by": "language_model", "labeller": ASKED, "needs": {"policy": "sft"}},
-            "labeller.model: needs.policy is asked too; remove one of them",
+            "labeller.model: needs.policy is given too; remove one of them",
         ),
         (
             {"by": "language_model", "labeller": ASKED | {"question": "{prompt}{first}"}},
             "labeller.question: expected {second} exactly once",
         ),
-        ({"keep": "right"}, "keep: right is of by: verifier alone, got by: annotator; expected best"),
+        ({"keep": "right"}, "keep: right needs by: verifier, got by: annotator; expected best"),
         ({"keep": "best", "validation": 0.1}, "validation: demonstrations (keep: best) have no such split"),
         (
             {"task": {"world": "preferences"}},
@@ -140,7 +140,7 @@ def test_a_mistake_is_one_line(chain, label, says):
 def test_gold_is_of_a_world_that_has_it(chain):
     chain.set("paper", "stages/sample/task", {"world": "chain"})
     with pytest.raises(
-        UserError, match=r"label.by: annotator needs a world with the reward gold; stage sample"
+        UserError, match=r"label.by: annotator needs a world with the reward gold, but stage sample"
     ):
         chain.load()
     chain.set("paper", "stages/label", merged(LABEL, {"by": "verifier", "labeller": None}))
@@ -149,9 +149,7 @@ def test_gold_is_of_a_world_that_has_it(chain):
 
 def test_a_model_labels_preferences_once_more(chain):
     chain.set("paper", "stages/again", {"run": "label", "needs": {"data": "label"}, "by": "gold"})
-    with pytest.raises(
-        UserError, match=r"again.by: gold takes samples, stage label makes preferences; those"
-    ):
+    with pytest.raises(UserError, match=r"again.by: gold takes samples, but stage label makes preferences"):
         chain.load()
     chain.set("paper", "stages/again", {**chain.specs["paper"]["stages"]["again"], **AGAIN})
     chain.load()

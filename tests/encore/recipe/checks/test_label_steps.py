@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 ARGS = {"num_generations": 8, "temperature": 1.0, "top_p": 1.0, "max_completion_length": 64}
 ROLLOUTS: dict[str, Any] = {
@@ -27,16 +27,16 @@ def steps(tmp_path, monkeypatch):
 
 
 def test_what_goes_together():
-    read(ROLLOUTS).check()
-    read(ROLLOUTS | {"estimation": "soft", "backend": "lean"}).check()
-    read(DATASET | {"problems": 10}).check()
+    read_stage(ROLLOUTS).check_rules()
+    read_stage(ROLLOUTS | {"estimation": "soft", "backend": "lean"}).check_rules()
+    read_stage(DATASET | {"problems": 10}).check_rules()
 
 
 @pytest.mark.parametrize(
     ("stage", "says"),
     [
         (ROLLOUTS | {"task": TASK}, "task: by: rollouts does not use it; remove it"),
-        (ROLLOUTS | {"needs": {"policy": "p"}}, "needs.data: missing; by: rollouts goes on from"),
+        (ROLLOUTS | {"needs": {"policy": "p"}}, "needs.data: missing; by: rollouts continues from"),
         (ROLLOUTS | {"args": {"temperature": 1.0}}, "args.num_generations: missing"),
         (DATASET | {"estimation": "soft"}, "estimation: by: dataset does not use it; remove it"),
         (DATASET | {"needs": {"data": "s"}}, "needs.data: by: dataset does not use it; remove it"),
@@ -48,4 +48,4 @@ def test_what_goes_together():
 )
 def test_what_does_not(stage, says):
     with pytest.raises(UserError, match=re.escape(says)):
-        read(stage).check()
+        read_stage(stage).check_rules()

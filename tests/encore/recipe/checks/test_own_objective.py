@@ -61,11 +61,11 @@ def test_its_source_is_part_of_its_lineage_alone(mine):
         ({"objective": "yours:loss"}, "objective: yours:loss: no file yours.py in "),
         (
             {"args": {"loss_type": "dapo"}},
-            "args.loss_type: dapo, but the objective mine:loss stands in its place",
+            "args.loss_type: dapo, but the objective mine:loss replaces it",
         ),
         (
             {"importance_ratio": "none"},
-            "importance_ratio: none, but the objective mine:loss stands in its place",
+            "importance_ratio: none, but the objective mine:loss replaces it",
         ),
         ({"objective": None}, "args.loss_type: missing"),
     ],

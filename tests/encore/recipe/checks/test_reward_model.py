@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 from encore.runtime.environment import names_hub
 
 CORPUS = {"documents": 8, "mixture": {"direct": 1.0}}
@@ -29,11 +29,11 @@ HUB = {"hub": "org/name", "revision": "0" * 40, "split": "train", "prompt": "p"}
 
 
 def test_what_is_right_passes():
-    read(STAGE).check()
+    read_stage(STAGE).check_rules()
     other = {"data": "label", "demonstrations": "other"}
-    read({**STARTED, "needs": other, "comparisons": "shuffled"}).check()
-    read(LABELS).check()
-    read(STAGE | {"demonstrations": {"task": HUB | {"completion": "c"}}}).check()
+    read_stage({**STARTED, "needs": other, "comparisons": "shuffled"}).check_rules()
+    read_stage(LABELS).check_rules()
+    read_stage(STAGE | {"demonstrations": {"task": HUB | {"completion": "c"}}}).check_rules()
 
 
 @pytest.mark.parametrize(
@@ -48,21 +48,21 @@ def test_what_is_right_passes():
 )
 def test_mistakes(change, says):
     with pytest.raises(UserError, match=re.escape(says)):
-        read(STAGE | change).check()
+        read_stage(STAGE | change).check_rules()
 
 
 @pytest.mark.parametrize(
     ("stage", "says"),
     [
-        (LABELS | {"comparisons": "grouped"}, "labels, comparisons: expected one of the two"),
-        ({**STARTED, "needs": {"data": "samples"}}, "labels, comparisons: expected one of the two"),
+        (LABELS | {"comparisons": "grouped"}, "labels, comparisons: expected exactly one of the two"),
+        ({**STARTED, "needs": {"data": "samples"}}, "labels, comparisons: expected exactly one of the two"),
         (LABELS | {"members": 3}, "members: a reward model with labels has none"),
         (LABELS | {"needs": {"data": "s", "demonstrations": "d"}}, "demonstrations: a reward model with"),
     ],
 )
 def test_labels_and_comparisons(stage, says):
     with pytest.raises(UserError, match=re.escape(says)):
-        read(stage).check()
+        read_stage(stage).check_rules()
 
 
 def test_a_hub_name_anywhere_needs_the_network():
@@ -147,7 +147,7 @@ def test_what_a_reward_model_has_learnt_can_pay(graded, labels, aggregation):
             {"grpo/needs/reward_model": None, "grpo/rewards": {"accuracy": 1.0}},
             "rewards.reward_model is missing",
         ),
-        ({"grpo/ensemble": "worst"}, "stages.grpo.ensemble: aggregation is of one model"),
+        ({"grpo/ensemble": "worst"}, "stages.grpo.ensemble: aggregation needs one model"),
     ],
 )
 def test_what_it_has_not_learnt_is_told_before_it_runs(graded, changes, says):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from encore.errors import UserError
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 from encore.recipe.layers import check_layers
 
 TEMPLATE = "<user>{question}<assistant>"
@@ -36,7 +36,7 @@ COLD: dict[str, Any] = {  # a cold start of DeepSeek-R1
 
 def check(stage):
     begun = {} if "policy" in stage["needs"] else {"model": {"path": "p"}}
-    read({"run": "sft", **begun, **stage}).check()
+    read_stage({"run": "sft", **begun, **stage}).check_rules()
 
 
 @pytest.mark.parametrize(

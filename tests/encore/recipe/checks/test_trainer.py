@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from encore.errors import UserError
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 ARGS = "stages/grpo/args"
 LECTURE = {"learning_rate": 1e-3, "epochs": 1, "inner_steps": 1, "prompts_per_epoch": 1, "num_generations": 1}
@@ -15,7 +15,7 @@ WHERE = " (scale cpu, arm base-recipe)"
 
 def check(run, **keys):
     rewards = {} if run in ("dpo", "reward_model") else {"rewards": {"accuracy": 1.0}}
-    read({"run": run, "model": {"path": "p"}, **rewards, **keys}).check()
+    read_stage({"run": run, "model": {"path": "p"}, **rewards, **keys}).check_rules()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from encore.errors import UserError
 from encore.recipe.graph import Graph, Node
-from encore.recipe.kinds import read
+from encore.recipe.kinds import read_stage
 
 SERVER = {"use_vllm": True, "vllm_mode": "server"}
 COLOCATED = {"use_vllm": True, "vllm_mode": "colocate"}
@@ -28,25 +28,25 @@ def stage(args: dict[str, Any], gpu: int = 6, **keys: Any) -> dict[str, Any]:
     ],
 )
 def test_sound(sound):
-    read(sound).check()
+    read_stage(sound).check_rules()
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         (stage(SERVER), "^vllm_gpus: missing; how many GPUs the server gets, beside the 6 of resources.gpu$"),
-        (stage(SERVER, gpu=0, vllm_gpus=2), "^args.vllm_mode: server sends weights from GPU to GPU, and"),
+        (stage(SERVER, gpu=0, vllm_gpus=2), "^args.vllm_mode: server sends weights from GPU to GPU, but"),
         (stage(COLOCATED, vllm_gpus=2), "^vllm_gpus: without effect; a server is started by"),
         (stage({"vllm_mode": "server"}, vllm_gpus=2), "^vllm_gpus: without effect"),
         (
             stage({**SERVER, "vllm_enable_sleep_mode": True}, vllm_gpus=2),
-            "^args.vllm_enable_sleep_mode: a server has GPUs of its own and never sleeps; remove it$",
+            "^args.vllm_enable_sleep_mode: a server has its own GPUs and never sleeps; remove it$",
         ),
     ],
 )
 def test_mistakes(wrong, message):
     with pytest.raises(UserError, match=message):
-        read(wrong).check()
+        read_stage(wrong).check_rules()
 
 
 def test_a_recipe_is_checked_and_sleep_mode_reaches_the_stage(folder):
@@ -59,7 +59,7 @@ def test_a_recipe_is_checked_and_sleep_mode_reaches_the_stage(folder):
     with pytest.raises(UserError, match=r'vllm_mode: unknown value the text "sever"; did you mean "server"'):
         folder.load()
     folder.set("paper", "stages/grpo/args/vllm_mode", "server")
-    with pytest.raises(UserError, match=r"stages\.grpo\.args\.vllm_enable_sleep_mode: a server has GPUs"):
+    with pytest.raises(UserError, match=r"stages\.grpo\.args\.vllm_enable_sleep_mode: a server has its own"):
         folder.load()
     folder.set("paper", "stages/grpo/args/vllm_server_port", 8000)
     with pytest.raises(UserError, match=r"stages\.grpo\.args\.vllm_server_port: set by the stage itself"):

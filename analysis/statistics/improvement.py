@@ -1,0 +1,54 @@
+"""Two arms on several tasks: probability of improvement, and performance profiles.
+
+Both are of Agarwal et al. 2021 (arXiv 2108.13264, sections 4.2 and 4.3), with its stratified bootstrap: seeds
+are drawn anew within each task and arm. Few seeds make its intervals too narrow, so they decide nothing here.
+An arm is a list with the numbers of each task, one for each seed.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from analysis.statistics.intervals import LEVEL, TAIL
+
+DRAWS = 2000
+Arm = Sequence[Sequence[float]]
+
+
+class Estimate(NamedTuple):
+    """An estimate, with the ends of its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def probability_of_improvement(arm: Arm, other: Arm) -> Estimate:
+    """Return how likely a run of `arm` has a larger number than a run of `other`, as a mean over tasks.
+
+    A tie counts half. Raises ValueError if the arms have different tasks, or a task without a number.
+    """
+    if not 0 < len(arm) == len(other) or not all(map(len, [*arm, *other])):
+        raise ValueError("expected the same tasks of both arms, each with a number or more")
+    rng = np.random.default_rng(0)
+    value, drawn = 0.0, np.zeros(DRAWS)
+    for x, y in zip(map(np.asarray, arm), map(np.asarray, other), strict=True):
+        larger = (x[:, None] > y) + 0.5 * (x[:, None] == y)
+        counts = (rng.multinomial(len(side), np.full(len(side), 1 / len(side)), DRAWS) for side in (x, y))
+        value += float(larger.mean())
+        drawn += np.einsum("di,ij,dj->d", next(counts), larger, next(counts)) / larger.size
+    low, high = np.quantile(drawn / len(arm), [TAIL, LEVEL + TAIL])
+    return Estimate(value / len(arm), float(low), float(high))
+
+
+def performance_profile(arm: Arm, levels: Sequence[float]) -> list[Estimate]:
+    """Return the share of runs above each level, as a mean over tasks, which must have one scale."""
+    rng = np.random.default_rng(0)
+    values, drawn = np.zeros(len(levels)), np.zeros((DRAWS, len(levels)))
+    for x in map(np.asarray, arm):
+        above = x[:, None] > np.asarray(levels)
+        values += above.mean(axis=0) / len(arm)
+        drawn += rng.multinomial(len(x), np.full(len(x), 1 / len(x)), DRAWS) @ above / (len(x) * len(arm))
+    low, high = np.quantile(drawn, [TAIL, LEVEL + TAIL], axis=0)
+    return [Estimate(*ends) for ends in zip(values.tolist(), low.tolist(), high.tolist(), strict=True)]

@@ -1,0 +1,114 @@
+"""Arms that claims of a study compare on several tasks: how likely a run of the one is better.
+
+A task is a metric of a directional claim; claims with the same two sides belong together.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.numbers.means import Mean, with_interval
+from analysis.numbers.table import measured
+from analysis.page.palette import PALETTE
+from analysis.page.style import banded, stacked
+from analysis.statistics.improvement import Arm, Estimate, performance_profile, probability_of_improvement
+from analysis.study.document import Study
+from encore.recipe.claims import Claim
+
+LEVELS = np.linspace(0, 1, 41)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Two sides of claims, and the tasks that they share."""
+
+    of: str
+    against: str
+    arms: tuple[Arm, Arm]  # the numbers of each task, for each side; larger is better
+    tasks: tuple[str, ...]
+
+    @property
+    def improvement(self) -> Estimate:
+        """The probability that a run of `of` is better."""
+        return probability_of_improvement(*self.arms)
+
+    @property
+    def has_one_scale(self) -> bool:
+        """Whether all numbers are shares, so that levels mean the same for each task."""
+        return all(0 <= number <= 1 for arm in self.arms for task in arm for number in task)
+
+
+def shared(study: Study, table: pd.DataFrame) -> list[Shared]:
+    """Return the pairs of sides that claims compare on two tasks or more."""
+    pairs: dict[tuple[str, str], list[Claim]] = {}
+    for claim in study.claims.values():
+        test = claim.test
+        if test.against and test.against_metric is None and test.direction != "equal":
+            pairs.setdefault((test.of, test.against), []).append(claim)
+    result = []
+    for sides, claims in pairs.items():
+        tasks = {claim.test.metric: -1 if claim.test.direction == "lower" else 1 for claim in claims}
+        arms = tuple(_arm(table, side, tasks) for side in sides)
+        if len(tasks) > 1 and all(map(len, [*arms[0], *arms[1]])):
+            result.append(Shared(*sides, (arms[0], arms[1]), tuple(tasks)))
+    return result
+
+
+def _arm(table: pd.DataFrame, side: str, tasks: Mapping[str, int]) -> Arm:
+    """Return the numbers of a side for each task, once for each run."""
+    rows = (
+        measured(table, side, task).drop_duplicates("source").value * sign for task, sign in tasks.items()
+    )
+    return [values.tolist() for values in rows]
+
+
+def frame(pairs: Sequence[Shared]) -> pd.DataFrame:
+    """Return a row for each pair."""
+    rows = [
+        {"of": pair.of, "against": pair.against, "tasks": ", ".join(pair.tasks)} | pair.improvement._asdict()
+        for pair in pairs
+    ]
+    return pd.DataFrame(rows, columns=["of", "against", "tasks", "value", "low", "high"])
+
+
+def rows_shown(pairs: Sequence[Shared]) -> pd.DataFrame:
+    """Return the same for a reader."""
+    return pd.DataFrame(
+        [
+            {
+                "a run of": pair.of,
+                "is better than one of": pair.against,
+                "tasks": ", ".join(pair.tasks),
+                "with probability": with_interval(*pair.improvement, "accuracy"),
+            }
+            for pair in pairs
+        ]
+    )
+
+
+def alt_text(pairs: Sequence[Shared]) -> str:
+    """Return the probability of improvement of each pair, in words."""
+    return "; ".join(f"{pair.of} better than {pair.against}: {pair.improvement.value:.0%}" for pair in pairs)
+
+
+def draw(pairs: Sequence[Shared]) -> Figure | None:
+    """Draw the performance profiles of the sides of each pair whose tasks have one scale."""
+    drawn = [pair for pair in pairs if pair.has_one_scale]
+    if not drawn:
+        return None
+    names = list(dict.fromkeys(side for pair in drawn for side in (pair.of, pair.against)))
+    colours = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
+    handles = [Line2D([], [], color=colours[name], lw=1.6, label=name.replace("$", r"\$")) for name in names]
+    figure, axes = stacked(len(drawn), 2.0, handles)
+    for pair, axis in zip(drawn, axes, strict=True):
+        for side, arm in zip((pair.of, pair.against), pair.arms, strict=True):
+            profile = performance_profile(arm, LEVELS.tolist())
+            curve = {level: Mean(*share, 2, "") for level, share in zip(LEVELS, profile, strict=True)}
+            banded(axis, curve, colours[side], "-", 0.16)
+        axis.set(xlim=(0, 1), ylim=(0, 1.02), ylabel="share of runs above")
+    axes[-1].set_xlabel("score")
+    return figure

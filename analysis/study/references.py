@@ -1,0 +1,134 @@
+"""Published curves, and how far curves of ours lie from them.
+
+A claim with `reference` names a CSV of two columns, the axis and `value`, and asks that our curve stays
+within a band around it. The reference is straight between its points. How far ours lies from it is known at
+each point as the mean over what was logged nearer to this point than to the next ones. So a curve that was
+logged at every step is compared with one that has a few points. The distance of a run is the largest one, to
+either side, at any point that the run has come to.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.page.palette import PALETTE
+from analysis.page.style import stacked
+from analysis.study.document import STEP, StudyClaim
+from encore.errors import UserError, first_line, nearest
+
+BLACK = "#222222"
+LARGEST = 1 << 24  # bytes of a reference
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A published curve: its points by rising `at`, on the claim's axis."""
+
+    at: np.ndarray
+    value: np.ndarray
+
+    def near(self, at: np.ndarray, value: np.ndarray) -> np.ndarray:
+        """Return a curve of ours near each point: the point and its mean distance; nan where nothing is."""
+        inside = (at >= self.at[0]) & (at <= self.at[-1])
+        away = value[inside] - np.interp(at[inside], self.at, self.value)
+        bins = np.searchsorted((self.at[1:] + self.at[:-1]) / 2, at[inside], side="right")
+        count = np.bincount(bins, minlength=len(self.at))
+        total = np.bincount(bins, away, minlength=len(self.at))
+        return np.where(count, self.value + total / np.maximum(count, 1), np.nan)
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A published curve and ours, seed -> its values at the points of the reference."""
+
+    claim: StudyClaim
+    reference: Reference
+    ours: Mapping[int, np.ndarray]
+
+    @property
+    def distances(self) -> dict[int, float]:
+        """The largest distance of each seed."""
+        return {
+            seed: float(np.nanmax(np.abs(values - self.reference.value)))
+            for seed, values in self.ours.items()
+        }
+
+
+def load(path: Path, axis: str) -> Reference:
+    """Read a reference. Raises UserError if it is no CSV of numbers with the columns `axis` and value."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UserError(f"{path}: a reference of more than {LARGEST:,} bytes is not read")
+        frame = pd.read_csv(path, comment="#")
+    except (OSError, ValueError, pd.errors.ParserError) as error:
+        raise UserError(f"{path}: not a CSV: {first_line(error)}") from None
+    for name in (axis, "value"):
+        if name not in frame.columns:
+            raise UserError(
+                f'{path}: no column "{name}"{nearest(name, [str(name) for name in frame.columns])}'
+            )
+    points = frame[[axis, "value"]].apply(pd.to_numeric, errors="coerce").sort_values(axis)
+    if not np.isfinite(points.to_numpy()).all():
+        raise UserError(f"{path}: expected finite numbers in the columns {axis} and value")
+    if len(points) < 2 or points[axis].duplicated().any():
+        raise UserError(f"{path}: expected two points or more, each at a {axis} of its own")
+    return Reference(points[axis].to_numpy(float), points.value.to_numpy(float))
+
+
+def overlay(
+    claim: StudyClaim, folder: Path, curves: Mapping[int, pd.DataFrame], axes: Mapping[int, pd.DataFrame]
+) -> tuple[Overlay, list[str]]:
+    """Return ours over the reference of a claim, and notes on the seeds that are left out.
+
+    `curves`: seed -> its curve by rising step, with the columns step and value. `axes`: the same of the
+    claim's axis; empty if that is the step.
+    """
+    reference = load(folder / str(claim.reference), claim.axis)
+    notes, ours, ends = [], {}, []
+    last = max((rows.step.iloc[-1] for rows in curves.values()), default=0.0)
+    for seed, rows in sorted(curves.items()):
+        at = rows.step
+        if claim.axis != STEP:
+            at = axes[seed].set_index("step").value.reindex(rows.step) if seed in axes else at * np.nan
+        x, y = at.to_numpy(float)[at.notna()], rows.value.to_numpy(float)[at.notna()]
+        near = reference.near(x, y)
+        run = f"{claim.test.of}, seed {seed}"
+        if rows.step.iloc[-1] < last:
+            notes.append(f"{run} ended at step {rows.step.iloc[-1]:g} of {last:g}: left out")
+        elif not np.isfinite(y).all():
+            notes.append(f"{run} is not finite everywhere: left out")
+        elif (np.diff(x) < 0).any():
+            notes.append(f"{run}: {claim.axis} falls from one step to a later one: left out")
+        elif np.isnan(near).all():
+            notes.append(f"{run} has nothing near {claim.reference} on the axis {claim.axis}: left out")
+        else:
+            ours[seed] = near
+            ends.append(x[-1])
+    if ends and max(ends) < reference.at[-1]:
+        span = f"our runs end at {claim.axis} {max(ends):g} of {reference.at[-1]:g}"
+        notes.append(f"{claim.test.of}: {span}: {claim.reference} is compared up to there")
+    return Overlay(claim, reference, ours), notes
+
+
+def draw(overlay: Overlay) -> Figure:
+    """Draw the reference with its band, and each seed of ours."""
+    claim, reference = overlay.claim, overlay.reference
+    low, high = reference.value - claim.test.margin, reference.value + claim.test.margin
+    handles = [
+        Line2D([], [], color=BLACK, ls="--", lw=1.6, label="published, with the band"),
+        Line2D([], [], color=PALETTE[0], lw=1.2, label=f"ours: {len(overlay.ours)} seeds"),
+    ]
+    figure, (axis,) = stacked(1, 2.3, handles)
+    axis.fill_between(reference.at, low, high, color=BLACK, alpha=0.1, lw=0)
+    for values in overlay.ours.values():
+        known = ~np.isnan(values)
+        axis.plot(reference.at[known], values[known], color=PALETTE[0], lw=1.0, alpha=0.7)
+    axis.plot(reference.at, reference.value, color=BLACK, ls="--", lw=1.6)
+    axis.set_xlabel(claim.axis.replace("$", r"\$"))
+    axis.set_ylabel(claim.test.metric.partition("/")[2].replace("$", r"\$"))
+    return figure
