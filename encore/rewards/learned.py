@@ -13,17 +13,6 @@ from encore.rewards.step_rewards import Placer
 from encore.worlds.protocol import Problem
 
 Reward = Callable[..., list[float]]
-RIGHT, WRONG = 1.0, -0.5  # points of a step
-
-
-def points(chances: Sequence[float]) -> float:
-    """Return the mean points of the steps, in which the last step counts twice, as guides have it.
-
-    A step has RIGHT points if it is more likely right than wrong, else WRONG points.
-    """
-    scores = [RIGHT if exp(chance) > 0.5 else WRONG for chance in chances]
-    return fsum([*scores, scores[-1]]) / (len(scores) + 1)
-
 
 # makes the reward of a completion from the log-probabilities of its steps; the answer is the last step
 AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -31,8 +20,10 @@ AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "product": lambda chances: exp(fsum(chances)),
     "min": lambda chances: exp(min(chances)),
     "sum": lambda chances: fsum(map(exp, chances)),
-    "points": points,
 }
+
+
+Reward = Callable[..., list[float]]
 
 
 def as_reward(
@@ -83,9 +74,9 @@ def of_steps(
 ) -> Callable[..., list[float]]:
     """Return TRL's reward function `reward_model`: AGGREGATIONS[`aggregation`] of the steps' probabilities.
 
-    `last`, `product` and `min` are between 0 and 1, `points` between -0.5 and 1; `sum` grows with the number
-    of steps, so it pays for more steps (Cheng et al. 2025, arXiv 2504.15275, §3). The function logs how many
-    steps a completion has. Raises UserError if the tokenizers of the policy and of the reward model differ.
+    `last`, `product` and `min` are between 0 and 1; `sum` grows with the number of steps, so it pays for more
+    steps (Cheng et al. 2025, arXiv 2504.15275, §3). The function logs how many steps a completion has. Raises
+    UserError if the tokenizers of the policy and of the reward model differ.
     """
     model.same_tokenizer(tokenizer)
 

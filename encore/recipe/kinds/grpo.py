@@ -75,9 +75,8 @@ class GrpoStage(DomainStage):
     decontaminate: bool = False
     # The reward of a reward model with `labels`, instead of its score: the probability that the answer is
     # right (last), the probability that every step and the answer are right (product), the smallest of these
-    # probabilities (min), their sum, or the mean of 1 for a right step and -0.5 for a wrong step (points):
-    # encore/rewards/learned.py
-    aggregation: Literal["last", "product", "min", "sum", "points"] | None = None
+    # probabilities (min), or their sum: encore/rewards/learned.py
+    aggregation: Literal["last", "product", "min", "sum"] | None = None
     # {step: cap}, instead of args.max_completion_length: the cap of all rollouts after this number of
     # optimizer steps, rising from step 0 on. If loss_type dr_grpo divides by the cap, and for soft_overlong,
     # it is the rollout's cap.

@@ -45,15 +45,7 @@ def chance(scorer, prompt: str, ids: list[int]) -> float:
 
 
 @pytest.mark.parametrize(
-    ("aggregation", "of"),
-    [
-        ("last", lambda c: c[-1]),
-        ("product", math.prod),
-        ("min", min),
-        ("sum", sum),
-        # of n steps with k right ones, and the last one again
-        ("points", lambda c: sum(1 if p > 0.5 else -0.5 for p in [*c, c[-1]]) / (len(c) + 1)),
-    ],
+    ("aggregation", "of"), [("last", lambda c: c[-1]), ("product", math.prod), ("min", min), ("sum", sum)]
 )
 def test_the_chances_of_the_steps_and_of_the_answer_make_the_reward(scorer, aggregation, of):
     given, logged = batch(), {}
