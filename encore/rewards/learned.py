@@ -8,11 +8,9 @@ from torch.nn.functional import logsigmoid
 
 from encore.data.token_ids import prompt_ids
 from encore.models.reward_model import RewardModel, aggregated
-from encore.rewards.rules import text
+from encore.rewards.rules import Reward, text
 from encore.rewards.step_rewards import Placer
 from encore.worlds.protocol import Problem
-
-Reward = Callable[..., list[float]]
 
 # makes the reward of a completion from the log-probabilities of its steps; the answer is the last step
 AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -21,9 +19,6 @@ AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "min": lambda chances: exp(min(chances)),
     "sum": lambda chances: fsum(map(exp, chances)),
 }
-
-
-Reward = Callable[..., list[float]]
 
 
 def as_reward(
@@ -69,9 +64,7 @@ def guarded(helpful: Reward, safe: Reward, threshold: float) -> Reward:
     return reward
 
 
-def of_steps(
-    model: RewardModel, tokenizer: Any, place: Placer, aggregation: str
-) -> Callable[..., list[float]]:
+def of_steps(model: RewardModel, tokenizer: Any, place: Placer, aggregation: str) -> Reward:
     """Return TRL's reward function `reward_model`: AGGREGATIONS[`aggregation`] of the steps' probabilities.
 
     `last`, `product` and `min` are between 0 and 1; `sum` grows with the number of steps, so it pays for more
