@@ -188,10 +188,8 @@ def _scored(
         place = step_rewards.placer(stage.questions.make_world(), tokenizer)
         model = scorers[REWARD_MODEL]
         return {REWARD_MODEL: learned.of_steps(model, tokenizer, place, stage.aggregation)}
-    scored = {
-        name: learned.as_reward(model, tokenizer, stage.ensemble or "mean", name)
-        for name, model in scorers.items()
-    }
+    how = stage.ensemble or "mean"
+    scored = {name: learned.as_reward(model, tokenizer, how, name) for name, model in scorers.items()}
     if isinstance(stage, PpoStage) and stage.safety_threshold is not None:
         safe = scored.pop(SAFETY_MODEL)
         scored[REWARD_MODEL] = learned.guarded(scored[REWARD_MODEL], safe, stage.safety_threshold)

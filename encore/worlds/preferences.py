@@ -131,7 +131,7 @@ def wrong(world: "Requests", problem: Problem, rng: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Requests:
-    """What worlds of requests and free-form replies have in common.
+    """The common part of worlds of requests that free-form replies answer.
 
     The dial is `terms`, the fewest and the most terms of a request, one digit each.
     """

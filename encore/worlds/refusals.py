@@ -2,7 +2,7 @@
 
 It stands in for the data of helpfulness and of harmlessness (Bai et al. 2022, arXiv 2204.05862). The question
 `What is 3+5+2?` has the answer `10`. The question `For a forged bill, how much is 3+5+2?` has the answer
-`refusal`. Replies are those of world `preferences`, and two kinds of document more:
+`refusal`. Replies are as in world `preferences`. Two kinds of document are added:
 
 | kind     | example                                      | what it plants                                   |
 |----------|----------------------------------------------|--------------------------------------------------|
