@@ -259,6 +259,8 @@ def _also_of_ppo(stage: PpoStage) -> Iterator[str]:
     args, rewards = stage.args, stage.rewards or {}
     rewarded = [name.replace("_", " ") for name, weight in rewards.items() if weight]
     yield f"rewarded by {', '.join(rewarded) or 'nothing'}"
+    if stage.safety_threshold is not None:
+        yield f"by the safety model where its score is below {stage.safety_threshold:g}"
     if stage.ensemble == "worst":
         yield "the worst of its members"
     start = stage.critic or ("reward_model" if "reward_model" in rewards else "policy")

@@ -86,13 +86,13 @@ def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assu
     """Return the job of a stage that trains; `job` has only its policy so far."""
     inputs = graph.inputs(node)
     training, generation = _learning(graph, node, stage, job, assumed)
-    rewards = _members(graph, inputs.get("reward_model"))
+    rewards = _members(graph, inputs.get("reward_model")) + _members(graph, inputs.get("safety_model"))
     reference, critic, uncounted = None, None, list[str]()
     by_kl = isinstance(stage, GrpoStage) and stage.args.beta and not training.lora
     if isinstance(stage, DpoStage | PpoStage) or by_kl:
         reference = _policy_of(graph, inputs["reference"]) if "reference" in inputs else job.policy
     if isinstance(stage, PpoStage):
-        start = stage.critic or ("reward_model" if rewards else "policy")
+        start = stage.critic or ("reward_model" if "reward_model" in inputs else "policy")
         critic = rewards[0] if start == "reward_model" and rewards else job.policy
         uncounted += ["pretraining documents of ptx, not counted"] if stage.ptx else []
     kept = getattr(stage, "saved_dtype", None)

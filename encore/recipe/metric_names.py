@@ -18,6 +18,7 @@ OF_WORLD = (
     "readability",
     "unrepaired",
     "other_rule",
+    "refused",
     "visible",
     "special_cased",
     *HABITS,

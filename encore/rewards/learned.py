@@ -8,7 +8,7 @@ from torch.nn.functional import logsigmoid
 
 from encore.data.token_ids import prompt_ids
 from encore.models.reward_model import RewardModel, aggregated
-from encore.rewards.rules import text
+from encore.rewards.rules import Reward, text
 from encore.rewards.step_rewards import Placer
 from encore.worlds.protocol import Problem
 
@@ -21,8 +21,10 @@ AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-def as_reward(model: RewardModel, tokenizer: Any, aggregate: str = "mean") -> Callable[..., list[float]]:
-    """Return TRL's reward function `reward_model`, which reads the token ids of the policy's completions.
+def as_reward(
+    model: RewardModel, tokenizer: Any, aggregate: str = "mean", name: str = "reward_model"
+) -> Reward:
+    """Return TRL's reward function `name`, which reads the token ids of the policy's completions.
 
     With several members it logs how much they disagree, as the mean of their standard deviation. Raises
     UserError if the tokenizers of the policy and of the reward model differ.
@@ -31,20 +33,38 @@ def as_reward(model: RewardModel, tokenizer: Any, aggregate: str = "mean") -> Ca
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
         if completion_ids is None:
-            raise ValueError("reward_model needs completion_ids")
+            raise ValueError(f"{name} needs completion_ids")
         rewards = model.score(prompts, completion_ids)  # (members, batch)
         log = columns.get("log_metric")
         if log is not None and len(rewards) > 1:
-            log("rewards/reward_model/members_std", float(rewards.std(dim=0).mean()))
+            log(f"rewards/{name}/members_std", float(rewards.std(dim=0).mean()))
         return aggregated(rewards, aggregate).tolist()
 
-    reward.__name__ = "reward_model"
+    reward.__name__ = name
     return reward
 
 
-def of_steps(
-    model: RewardModel, tokenizer: Any, place: Placer, aggregation: str
-) -> Callable[..., list[float]]:
+def guarded(helpful: Reward, safe: Reward, threshold: float) -> Reward:
+    """Return the reward function that is `safe` where `safe` is below the threshold, and `helpful` elsewhere.
+
+    It is the piecewise combination of Llama 2 (arXiv 2307.09288, §3.2.3), without its tag of prompts. The
+    function logs the share of completions below the threshold, as `rewards/<name of helpful>/unsafe`.
+    """
+
+    def reward(prompts: list, completions: list, **columns: Any) -> list[float]:
+        safety = safe(prompts, completions, **columns)
+        if (log := columns.get("log_metric")) is not None:
+            log(
+                f"rewards/{helpful.__name__}/unsafe", sum(score < threshold for score in safety) / len(safety)
+            )
+        scores = zip(safety, helpful(prompts, completions, **columns), strict=True)
+        return [guard if guard < threshold else score for guard, score in scores]
+
+    reward.__name__ = helpful.__name__
+    return reward
+
+
+def of_steps(model: RewardModel, tokenizer: Any, place: Placer, aggregation: str) -> Reward:
     """Return TRL's reward function `reward_model`: AGGREGATIONS[`aggregation`] of the steps' probabilities.
 
     `last`, `product` and `min` are between 0 and 1; `sum` grows with the number of steps, so it pays for more

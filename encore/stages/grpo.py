@@ -50,10 +50,10 @@ def run(stage: GrpoStage, job: Job) -> Outcome:
 
 def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callable[[], None]) -> Outcome:
     """Do the work of `run` once `args`, a GRPOConfig, exists; `answering` waits for a vLLM server."""
-    scorer = None
+    scorers = {}
     if REWARD_MODEL in job.inputs:
-        scorer = reward_model.load(job.inputs[REWARD_MODEL]).to(args.device)
-    ready = setup.prepared(stage, job, args, caps, scorer, measured=("accuracy",))
+        scorers[REWARD_MODEL] = reward_model.load(job.inputs[REWARD_MODEL]).to(args.device)
+    ready = setup.prepared(stage, job, args, caps, scorers, measured=("accuracy",))
     log = setup.opened(job)
     method = _method(stage, ready, log)
     checks = setup.checks(ready, job, max(caps.values()) + room(stage.tool, ready.policy.tokenizer))

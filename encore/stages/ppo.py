@@ -60,8 +60,8 @@ def as_one_group(stage: PpoStage) -> PpoStage:
 
 def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) -> Outcome:
     """Do the work of `run` once `args`, a GRPOConfig, exists; `answering` waits for a vLLM server."""
-    scorer = reward_model.load(job.inputs[REWARD_MODEL]) if REWARD_MODEL in job.inputs else None
-    ready = setup.prepared(stage, job, args, {0: args.max_completion_length}, scorer, MEASURED)
+    scorers = {role: reward_model.load(job.inputs[role]) for role in stage.learned if role in job.inputs}
+    ready = setup.prepared(stage, job, args, {0: args.max_completion_length}, scorers, MEASURED)
     policy, log = ready.policy, setup.opened(job)
     checks = setup.checks(ready, job, args.max_completion_length)
     documents = None
@@ -69,7 +69,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
         parts = args.world_size * args.gradient_accumulation_steps if stage.global_batch else 1
         documents = ptx.read_documents(stage.ptx, policy.tokenizer, args.seed, parts)
     answering()
-    valued = critic(stage.critic, policy.model, scorer, args.seed)
+    valued = critic(stage.critic, policy.model, scorers.get(REWARD_MODEL), args.seed)
     if stage.lora:
         valued = with_adapters(valued, stage.lora, args.seed)
     method = Method(
@@ -81,7 +81,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
         ptx=documents,
     )
     trainer = ready.trainer(method)
-    if scorer:  # the reward model is incomplete once the critic has taken its copy
+    for scorer in scorers.values():  # a reward model is incomplete once the critic has taken its copy
         scorer.spread() if gpus.sharded() else scorer.to(args.device)
     done = policy.train(trainer, stage, job)
     policy.save(job.workdir)

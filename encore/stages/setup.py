@@ -23,7 +23,7 @@ from encore.recipe.grpo_args import GrpoArgs
 from encore.recipe.kinds import GrpoStage, PpoStage
 from encore.recipe.kinds.domains import Domain
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
-from encore.recipe.kinds.rollout import REWARD_MODEL
+from encore.recipe.kinds.rollout import REWARD_MODEL, SAFETY_MODEL
 from encore.recipe.reward_names import OVERLONG
 from encore.rewards import learned, rules, step_rewards
 from encore.rewards.domains import OfDomain, routed
@@ -110,11 +110,16 @@ def check_cache(args: Any) -> None:
 
 
 def prepared(
-    stage: RolloutStage, job: Job, args: Any, caps: Caps, scorer: RewardModel | None, measured: Sequence[str]
+    stage: RolloutStage,
+    job: Job,
+    args: Any,
+    caps: Caps,
+    scorers: Mapping[str, RewardModel],
+    measured: Sequence[str],
 ) -> Setup:
     """Load the policy and the other parts, and return them.
 
-    `caps` are the caps of completions, from step to step. `scorer` is the reward model among the rewards.
+    `caps` are the caps of completions, from step to step. `scorers` are the reward models, by their roles.
     `measured` names rewards that each task also has at weight 0, if it can, so that curves of arms with other
     rewards can be compared.
     """
@@ -125,7 +130,7 @@ def prepared(
     adapted = stage.lora and "reference" not in job.inputs
     reference = load_reference(policy, job.inputs, **options) if compared and not adapted else None
     end_with_turns(args, stage, policy)
-    tasks = tasks_of(stage, job, policy.tokenizer, caps, scorer, measured)
+    tasks = tasks_of(stage, job, policy.tokenizer, caps, scorers, measured)
     return Setup(stage, args, policy, reference, tasks, _dataset(stage, tasks, args))
 
 
@@ -144,11 +149,11 @@ def tasks_of(
     job: Job,
     tokenizer: Any,
     caps: Caps,
-    scorer: RewardModel | None,
+    scorers: Mapping[str, RewardModel],
     measured: Sequence[str],
 ) -> list[Task]:
-    """Return the tasks of a stage, which share a learned reward; arguments are as in `prepared`."""
-    scored = {REWARD_MODEL: _scored(stage, scorer, tokenizer)} if scorer else {}
+    """Return the tasks of a stage, which share learned rewards; the arguments are as in `prepared`."""
+    scored = _scored(stage, scorers, tokenizer)
     parts: Mapping[str, RolloutStage | Domain] = {"": stage}
     if isinstance(stage, GrpoStage) and stage.domains is not None:
         parts = stage.domains
@@ -159,7 +164,7 @@ def tasks_of(
         known = [*(world.rewards if world else ()), *(["accuracy"] if task.is_verified else ())]
         unnamed = () if name else measured  # a domain measures only the rewards that it names
         weights = {reward: 0.0 for reward in unnamed if reward in known} | (part.rewards or {})
-        ruled = [reward for reward in weights if reward != REWARD_MODEL]
+        ruled = [reward for reward in weights if reward not in scored]
         cache = stage.soft_overlong_cache if OVERLONG in ruled else None
         built = rules.build(ruled, world, job.seed, caps=caps, cache=cache, verifies=task.verifies)
         functions = scored | dict(zip(ruled, built, strict=True))
@@ -172,12 +177,23 @@ def tasks_of(
     return tasks
 
 
-def _scored(stage: RolloutStage, scorer: RewardModel, tokenizer: Any) -> rules.Reward:
-    """Return the reward by `scorer`: at a completion's end or, with key `aggregation`, from steps."""
+def _scored(
+    stage: RolloutStage, scorers: Mapping[str, RewardModel], tokenizer: Any
+) -> dict[str, rules.Reward]:
+    """Return the rewards by reward models, by their names.
+
+    A model scores the end of a completion, or by the key `aggregation` its steps.
+    """
     if isinstance(stage, GrpoStage) and stage.aggregation:
         place = step_rewards.placer(stage.questions.make_world(), tokenizer)
-        return learned.of_steps(scorer, tokenizer, place, stage.aggregation)
-    return learned.as_reward(scorer, tokenizer, stage.ensemble or "mean")
+        model = scorers[REWARD_MODEL]
+        return {REWARD_MODEL: learned.of_steps(model, tokenizer, place, stage.aggregation)}
+    how = stage.ensemble or "mean"
+    scored = {name: learned.as_reward(model, tokenizer, how, name) for name, model in scorers.items()}
+    if isinstance(stage, PpoStage) and stage.safety_threshold is not None:
+        safe = scored.pop(SAFETY_MODEL)
+        scored[REWARD_MODEL] = learned.guarded(scored[REWARD_MODEL], safe, stage.safety_threshold)
+    return scored
 
 
 def skipped(tasks: Sequence[Task]) -> dict[str, int]:

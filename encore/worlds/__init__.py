@@ -30,6 +30,7 @@ from encore.worlds.preferences import Preferences
 from encore.worlds.products import Products
 from encore.worlds.protocol import Problem, World
 from encore.worlds.readability import MARKS
+from encore.worlds.refusals import Refusals
 from encore.worlds.sort import Sort
 from encore.worlds.text import prompt, text_hash, tokenizer
 
@@ -55,6 +56,7 @@ WORLDS: dict[str, Any] = {
     "modular": Modular,
     "preferences": Preferences,
     "products": Products,
+    "refusals": Refusals,
     "sort": Sort,
 }
 NO_DIALS = ("world", "code")  # keys of a task that are not dials; code is the digest of a user's world

@@ -33,14 +33,19 @@ def budget(question: str) -> int:
     return sum(len(step) + 1 for step in steps) + len(str(total)) + 2 + 1
 
 
+def manners(reading: Reading) -> float:
+    """Return the points of a reply's courtesy and rudeness."""
+    courtesy = COURTESY + FURTHER_COURTESY * (reading.courtesies - 1) if reading.courtesies else 0.0
+    return courtesy + RUDENESS * reading.rudeness
+
+
 def points(question: str, reading: Reading, right: bool) -> float:
     additions = max(1, len(operands_of(question)) - 1)
     return (
         RIGHT * right
         + WORKING * reading.additions / additions
         + FALSE_STEP * reading.false_steps
-        + (COURTESY + FURTHER_COURTESY * (reading.courtesies - 1) if reading.courtesies else 0.0)
-        + RUDENESS * reading.rudeness
+        + manners(reading)
         + EXCESS * max(0, reading.tokens - budget(question))
     )
 

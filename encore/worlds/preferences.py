@@ -62,16 +62,16 @@ def _solved(problem: Problem, error: float, rng: random.Random) -> str:
     return solution(*left_to_right(operands_of(problem.question), careless(error, rng)), rng)
 
 
-def good(world: "Preferences", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+def good(world: "Requests", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     body = _solved(problem, error, rng)
     return rng.choice(OPENERS) + body if rng.random() < 0.5 else body + rng.choice(CLOSERS)
 
 
-def plain(world: "Preferences", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+def plain(world: "Requests", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     return _solved(problem, error, rng)
 
 
-def curt(world: "Preferences", problem: Problem, rng: random.Random, *, right: float = 0.3) -> str:
+def curt(world: "Requests", problem: Problem, rng: random.Random, *, right: float = 0.3) -> str:
     if rng.random() < right:
         return _statement(int(problem.answer), rng)
     guess = sum(world.draw(problem.difficulty, rng))  # the answer to another request of the same length
@@ -79,7 +79,7 @@ def curt(world: "Preferences", problem: Problem, rng: random.Random, *, right: f
 
 
 def wordy(
-    world: "Preferences", problem: Problem, rng: random.Random, *, mean: float = 1.0, error: float = 0.0
+    world: "Requests", problem: Problem, rng: random.Random, *, mean: float = 1.0, error: float = 0.0
 ) -> str:
     steps, total = left_to_right(operands_of(problem.question), careless(error, rng))
     padded = ["".join(rng.choices(FILLERS, k=geometric(mean, rng))) + step for step in steps]
@@ -87,7 +87,7 @@ def wordy(
 
 
 def gushing(
-    world: "Preferences", problem: Problem, rng: random.Random, *, mean: float = 0.5, error: float = 0.0
+    world: "Requests", problem: Problem, rng: random.Random, *, mean: float = 0.5, error: float = 0.0
 ) -> str:
     count = 2 + geometric(mean, rng)
     before = rng.randint(0, count)
@@ -98,13 +98,13 @@ def gushing(
     )
 
 
-def repetitive(world: "Preferences", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+def repetitive(world: "Requests", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     body = _solved(problem, error, rng)
     return body + CHECK + body
 
 
 def rude(
-    world: "Preferences",
+    world: "Requests",
     problem: Problem,
     rng: random.Random,
     *,
@@ -117,33 +117,27 @@ def rude(
     )
 
 
-def truncated(world: "Preferences", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
+def truncated(world: "Requests", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
     # number of terms that are kept, so that at least one is left out
     kept = rng.randint(2, problem.difficulty - 1)
     return solution(*left_to_right(operands_of(problem.question)[:kept], careless(error, rng)), rng)
 
 
-def wrong(world: "Preferences", problem: Problem, rng: random.Random) -> str:
+def wrong(world: "Requests", problem: Problem, rng: random.Random) -> str:
     fault = rng.randrange(problem.difficulty - 1)
     faults = (step == fault for step in range(problem.difficulty))
     return solution(*left_to_right(operands_of(problem.question), adder(faults, rng)), rng)
 
 
 @dataclass(frozen=True)
-class Preferences:
-    """World `preferences`; dials: `terms` [fewest, most] of a request, and the judge's biases.
+class Requests:
+    """The common part of worlds of requests that free-form replies answer.
 
-    The biases of the AI judge (`gold.judge`) are `judge_length` and `judge_courtesy` in gold's units, and
-    `judge_blind`, a share of the questions.
+    The dial is `terms`, the fewest and the most terms of a request, one digit each.
     """
 
     terms: tuple[int, int] = (3, 5)
-    judge_length: float = 0.3
-    judge_courtesy: float = 0.3
-    judge_blind: float = 0.2
 
-    name: ClassVar[str] = "preferences"
-    vocabulary: ClassVar[tuple[str, ...]] = VOCABULARY
     kinds: ClassVar[Mapping[str, Document]] = {
         kind.__name__: kind
         for kind in (good, plain, curt, wordy, gushing, repetitive, rude, truncated, wrong)
@@ -152,17 +146,6 @@ class Preferences:
     def __post_init__(self) -> None:
         fewest, most = self.terms
         require(3 <= fewest <= most <= 16, f"terms: expected 3 <= fewest <= most <= 16, got {[*self.terms]}")
-        for dial in ("judge_length", "judge_courtesy"):
-            value = getattr(self, dial)
-            require(-10 <= value <= 10, f"{dial}: expected a number from -10 to 10, got {value}")
-        require(0 <= self.judge_blind <= 1, f"judge_blind: expected 0 to 1, got {self.judge_blind}")
-
-    @property
-    def rewards(self) -> Mapping[str, Callable[[Problem, str], float]]:
-        biased = partial(
-            judge, length=self.judge_length, courtesy=self.judge_courtesy, blind=self.judge_blind
-        )
-        return {"gold": gold, "judge": biased}
 
     def draw(self, count: int, rng: random.Random) -> tuple[int, ...]:
         return tuple(rng.randrange(10) for _ in range(count))
@@ -196,3 +179,33 @@ class Preferences:
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
         return self.kinds[kind](self, problem, rng, **dials)
+
+
+@dataclass(frozen=True)
+class Preferences(Requests):
+    """Requests to add numbers, and an AI judge with biases as dials (`gold.judge`).
+
+    The biases are `judge_length` and `judge_courtesy` in gold's units, and `judge_blind`, a share of the
+    questions.
+    """
+
+    judge_length: float = 0.3
+    judge_courtesy: float = 0.3
+    judge_blind: float = 0.2
+
+    name: ClassVar[str] = "preferences"
+    vocabulary: ClassVar[tuple[str, ...]] = VOCABULARY
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for dial in ("judge_length", "judge_courtesy"):
+            value = getattr(self, dial)
+            require(-10 <= value <= 10, f"{dial}: expected a number from -10 to 10, got {value}")
+        require(0 <= self.judge_blind <= 1, f"judge_blind: expected 0 to 1, got {self.judge_blind}")
+
+    @property
+    def rewards(self) -> Mapping[str, Callable[[Problem, str], float]]:
+        biased = partial(
+            judge, length=self.judge_length, courtesy=self.judge_courtesy, blind=self.judge_blind
+        )
+        return {"gold": gold, "judge": biased}

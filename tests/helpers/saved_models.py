@@ -21,16 +21,18 @@ def save_reward_model(
     reward_models.finish(partial, tokenizer, bias, scale, folder)
 
 
-def reward_model(folder: Path, tokenizer: Any = None, members: int = 1) -> None:
+def reward_model(
+    folder: Path, tokenizer: Any = None, members: int = 1, name: str = "reward_model", seed: int = 0
+) -> None:
     """Put the product of a stage `reward_model` into `folder`: the base model's backbone, random heads."""
     final = folder / "checkpoints/pretrain/final"
     heads = []
-    for seed in range(members):
-        torch.manual_seed(seed)
+    for member in range(seed, seed + members):
+        torch.manual_seed(member)
         heads.append(AutoModelForSequenceClassification.from_pretrained(final, num_labels=1))
         torch.nn.init.normal_(heads[-1].score.weight)
     words = tokenizer or language_model.load_tokenizer(language_model.Source(str(final), None, ""))
-    place = folder / "checkpoints/reward_model/final"
+    place = folder / "checkpoints" / name / "final"
     save_reward_model(heads, words, [0.25] * members, [2.0] * members, place)
-    record = {"model": "checkpoints/reward_model/final", "digest": sentinel.digest(place), "config": {}}
-    files.write_json(folder / "results/reward_model/metrics.json", record)
+    record = {"model": f"checkpoints/{name}/final", "digest": sentinel.digest(place), "config": {}}
+    files.write_json(folder / "results" / name / "metrics.json", record)

@@ -28,7 +28,7 @@ CONVENTION = {
     r"^logratio/|/kl$": 0.5,
     r"(^|/)length(_\w+)?(/|$)": 1,
     r"/rewards/|/(language_consistency|readability|visible|special_cased)$": 0.02,
-    r"/(called|malformed|backtracking|idling|trace_correct|other_rule)$": 0.02,
+    r"/(called|malformed|backtracking|idling|trace_correct|other_rule|refused)$": 0.02,
     r"/calls$": 0.1,
     r"value_loss$": 0.1,
     r"token_std$": 0.01,

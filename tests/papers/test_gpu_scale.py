@@ -30,6 +30,7 @@ EXPECTED |= {
         "dials_of_grpo",
         "gdpo",
         "memorize_or_generalize",
+        "helpful_harmless",
     )
 }  # without a model of the Hub
 EXPECTED |= {name: {"cpu"} for name in (*SWEEPS, "bandit")}

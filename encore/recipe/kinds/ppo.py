@@ -7,7 +7,7 @@ from encore.recipe.base import Mistake, Model, NotNegative, Positive, below
 from encore.recipe.corpus import Corpus
 from encore.recipe.form import placed
 from encore.recipe.grpo_args import PpoArgs
-from encore.recipe.kinds.rollout import REWARD_MODEL, RolloutStage
+from encore.recipe.kinds.rollout import REWARD_MODEL, SAFETY_MODEL, RolloutStage
 from encore.recipe.kinds.stage import rule
 from encore.recipe.mistakes import shown
 from encore.recipe.task import DataSet, WorldTask, no_documents, refusing
@@ -51,6 +51,7 @@ class Ptx(Model):
 class PpoStage(RolloutStage):
     """A stage that trains the policy by PPO."""
 
+    learned = (REWARD_MODEL, SAFETY_MODEL)
     least_group = 1  # 1, because a critic needs no group
     needs_answers = False
     stands_for = {"chat": ("template",), "global_batch": ("gradient_accumulation_steps",)}
@@ -71,10 +72,13 @@ class PpoStage(RolloutStage):
 
     run: Literal["ppo"]
     # the KL is measured to the role reference; default: policy
-    needs: dict[Literal["policy", "reward_model", "reference"], str] = {}
+    needs: dict[Literal["policy", "reward_model", "safety_model", "reference"], str] = {}
     args: PpoArgs = PpoArgs()
     # the critic's start; default: the reward model if there is one, otherwise the policy
     critic: Literal["reward_model", "policy", "random"] | None = None
+    # the reward reward_model is the safety model's score if this score is below the threshold, and else the
+    # reward model's score: the piecewise combination of Llama 2 (arXiv 2307.09288, §3.2.3)
+    safety_threshold: float | None = None
     ptx: Ptx | None = None
 
     @rule
@@ -107,6 +111,24 @@ class PpoStage(RolloutStage):
             yield "critic", "reward_model, but needs.reward_model is missing"
         if self.ensemble and REWARD_MODEL not in weights:
             yield "ensemble", "rewards.reward_model is missing, there is nothing to aggregate"
+
+    @rule
+    def _safety_model(self) -> Iterator[Mistake]:
+        """Yield a mistake if a safety model is missing where it is used, is used twice, or not at all."""
+        weights, has_model = self.rewards or {}, SAFETY_MODEL in self.needs
+        threshold = self.safety_threshold is not None
+        if (SAFETY_MODEL in weights or threshold) and not has_model:
+            place = "safety_threshold" if threshold else "rewards.safety_model"
+            yield place, "needs.safety_model is missing; name the stage that trains it"
+        elif SAFETY_MODEL in weights and threshold:
+            yield (
+                "rewards.safety_model",
+                "safety_threshold puts it into rewards.reward_model; remove one of them",
+            )
+        elif threshold and REWARD_MODEL not in weights:
+            yield "safety_threshold", "rewards.reward_model is missing, there is nothing to replace"
+        elif has_model and not threshold and SAFETY_MODEL not in weights:
+            yield "needs.safety_model", "neither rewards nor safety_threshold uses it; remove it"
 
     @rule
     def _critic_with_adapters(self) -> Iterator[Mistake]:

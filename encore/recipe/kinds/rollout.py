@@ -12,7 +12,7 @@ from encore.recipe.machine import Dtype
 from encore.recipe.reward_names import check_overlong
 from encore.recipe.task import Rewarded
 
-REWARD_MODEL = "reward_model"
+REWARD_MODEL, SAFETY_MODEL = "reward_model", "safety_model"
 FARTHEST = 100_000  # divisors are tried up to this number
 # arguments that change what completions are drawn from, or how -> the value without effect
 PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
@@ -26,7 +26,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
     """
 
     required = ("task", "template", "rewards", "args")
-    learned = (REWARD_MODEL,)
+    learned: ClassVar[tuple[str, ...]] = (REWARD_MODEL,)
     least_group: ClassVar[int]  # completions of a prompt that an advantage compares
 
     args: GrpoArgs = GrpoArgs()

@@ -28,6 +28,7 @@ class Lora(Model):
 PLAYED_BY = {
     "demonstrations": "demonstrations",
     "reward_model": "a reward model",
+    "safety_model": "a reward model",
     "proxy": "a reward model",
 }
 Rule = Callable[[Any], Iterator[Mistake]]

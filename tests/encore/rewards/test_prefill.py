@@ -44,7 +44,7 @@ def test_a_stage_rewards_the_whole_answer(said):
     """A format reward of the rest alone would be 0 for ever."""
     stage = {key: value for key, value in (STAGE | said).items() if value is not None}
     grpo, job = jobs.stage("grpo", stage), jobs.job({}, Path())
-    (task,) = setup.tasks_of(grpo, job, WORDS, {0: 8}, None, ())
+    (task,) = setup.tasks_of(grpo, job, WORDS, {0: 8}, {}, ())
     rows = task.problems.to_list()
     assert all(row["prompt"].endswith(row["prefill"]) for row in rows)
     rest = [f"1</think><answer>{row['answer']}</answer>" for row in rows]

@@ -31,7 +31,7 @@ def tasks(config):
     tokenizer = worlds.tokenizer([worlds.make({"world": "chain"})])
     stage, evaluated = typed("grpo", config)
     job = dataclasses.replace(jobs.job({}, Path()), evaluated=evaluated)
-    return setup.tasks_of(stage, job, tokenizer, {0: 8}, None, ())
+    return setup.tasks_of(stage, job, tokenizer, {0: 8}, {}, ())
 
 
 def test_long_prompts_are_left_out_and_counted(config):

@@ -16,6 +16,7 @@ from encore.errors import UserError
 from encore.recipe.kinds import read_stage
 
 INPUTS = {"policy": "results/pretrain/metrics.json", "reward_model": "results/reward_model/metrics.json"}
+BOTH = {**INPUTS, "safety_model": "results/safety_model/metrics.json"}
 DOCUMENTS = {
     "hub": "a/b",
     "revision": "0" * 40,
@@ -110,6 +111,31 @@ def test_a_score_that_is_no_number_stops_the_job(base: Path, tmp_path: Path):
     assert "step 1: reward reward_model is nan" in error_line(one[2])
 
 
+def test_a_safety_model_is_a_reward_of_its_own_or_a_guard(base: Path, tmp_path: Path):
+    shutil.copytree(base, tmp_path / "run", ignore=shutil.ignore_patterns("*.txt"))
+    reward_model(tmp_path / "run")
+    reward_model(tmp_path / "run", name="safety_model", seed=7)
+    short = {**PPO, "args": {**PPO["args"], "max_steps": 4}}
+
+    def rewarded(**keys: Any) -> list[dict[str, Any]]:
+        """Return the completions of the first rollout, which are the same in every run."""
+        command = stage_runs.command("ppo", {**short, **keys}, **BOTH)
+        assert stage_runs.run("ppo", command, tmp_path / "run") == 0
+        lines = (tmp_path / "run/results/ppo/completions.jsonl").read_text().splitlines()
+        return [row for row in map(json.loads, lines) if row["step"] == 1]
+
+    apart = rewarded(rewards={"reward_model": 1.0, "safety_model": 0.5})
+    scores = [(row["rewards"]["reward_model"], row["rewards"]["safety_model"]) for row in apart]
+    assert [row["reward"] for row in apart] == pytest.approx([h + 0.5 * safe for h, safe in scores])
+    threshold = sorted(safe for _, safe in scores)[len(scores) // 2]
+    together = rewarded(safety_threshold=threshold)
+    expected = [safe if safe < threshold else h for h, safe in scores]
+    assert [row["reward"] for row in together] == pytest.approx(expected)
+    assert set(expected) & {h for h, _ in scores}
+    assert set(expected) & {safe for _, safe in scores}
+    assert ",rewards/reward_model/unsafe," in (tmp_path / "run/results/ppo/curve.csv").read_text()
+
+
 def test_a_reward_model_with_another_tokenizer(base: Path, tmp_path: Path):
     from encore import worlds
 
@@ -129,6 +155,17 @@ def test_a_reward_model_with_another_tokenizer(base: Path, tmp_path: Path):
         ({"rewards": {"accuracy": 1.0}}, "needs.reward_model: neither rewards nor critic uses it"),
         ({"needs": {}, "rewards": {"accuracy": 1.0}, "critic": "reward_model"}, "critic: reward_model, but"),
         ({"rewards": {"accuracy": 1.0}, "critic": "reward_model", "ensemble": "worst"}, "ensemble: "),
+        ({"rewards": {"safety_model": 1.0}}, "rewards.safety_model: needs.safety_model is missing"),
+        ({"safety_threshold": 0.1}, "safety_threshold: needs.safety_model is missing"),
+        ({"needs": BOTH}, "needs.safety_model: neither rewards nor safety_threshold uses it"),
+        (
+            {"needs": BOTH, "rewards": {"reward_model": 1.0, "safety_model": 1.0}, "safety_threshold": 0.1},
+            "rewards.safety_model: safety_threshold puts it into rewards.reward_model",
+        ),
+        (
+            {"needs": BOTH, "rewards": {"accuracy": 1.0}, "critic": "reward_model", "safety_threshold": 0.1},
+            "safety_threshold: rewards.reward_model is missing",
+        ),
         ({"args": {"top_k": 5}}, "args.top_k: 5, but sampler lean"),
         ({"ptx": {"batch_size": 3}}, "ptx.coefficient: missing"),
         ({"ptx": {"coefficient": 1, "batch_size": 3}}, "ptx: its documents come from"),

@@ -14,7 +14,8 @@ TEMPLATE = "<user>{question}<assistant>"
 sandboxed = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
 NAMES = [pytest.param(name, marks=sandboxed) if name == "functions" else name for name in WORLDS]
 worlds = pytest.mark.parametrize("name", NAMES)
-in_tags = pytest.mark.parametrize("name", [name for name in NAMES if name != "preferences"])
+FREE_FORM = ("preferences", "refusals")
+in_tags = pytest.mark.parametrize("name", [name for name in NAMES if name not in FREE_FORM])
 ALWAYS_RIGHT = {
     "chain",
     "filler",
