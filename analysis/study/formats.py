@@ -196,7 +196,7 @@ def _of_trackio(path: Path, step: str | None) -> Iterator[Point]:
 
 
 def _with_run(run: str, points: Iterable[Point]) -> Iterator[Point]:
-    """Yield the points with the name of their run before that of each metric."""
+    """Yield the points with the name of their run before the name of each metric."""
     for at, numbers in points:
         yield at, {f"{run} - {metric}": value for metric, value in numbers.items()}
 
