@@ -9,6 +9,7 @@ from analysis.numbers.run import Run
 from analysis.training.loss_settings import clip_bounds, described, name
 from encore.recipe.graph import Node
 from encore.recipe.kinds.grpo import GrpoStage
+from encore.runtime import suite
 
 RL = ("grpo", "policy_gradient", "bandit", "ppo", "dpo")  # stage kinds
 CONFORMANCE = "results/published/conformance.csv"
@@ -54,7 +55,7 @@ def grouped(frame: pd.DataFrame) -> pd.DataFrame:
 
 def conformance(run: Run) -> pd.DataFrame:
     """The rows of the conformance table for the objectives of the run's stages; empty without them."""
-    path = run.root / CONFORMANCE
+    path = suite.folder(run.root) / CONFORMANCE
     names: set[str] = set()
     for arm in run.arms:
         for node in stages(run, arm, run.seeds[0]):

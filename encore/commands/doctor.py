@@ -13,7 +13,7 @@ from typing import NamedTuple
 import psutil
 from packaging.requirements import Requirement
 
-from encore.runtime import gpus
+from encore.runtime import gpus, suite
 
 EXTRAS = {
     "vllm": "vllm",
@@ -38,7 +38,7 @@ def findings() -> Iterator[Finding]:
     for package, extra in EXTRAS.items():
         have = _version(package.replace("_", "-"))
         yield Finding(
-            None, f"{package} {have}" if have else f"{package}: not installed; pip install -e '.[{extra}]'"
+            None, f"{package} {have}" if have else f"{package}: not installed; {suite.install(extra)}"
         )
     yield from _gpus()
     sbatch = shutil.which("sbatch")
@@ -49,23 +49,23 @@ def findings() -> Iterator[Finding]:
     )
     free = shutil.disk_usage(Path()).free
     yield Finding(free > SMALL, f"disk: {free / 1e9:.0f} GB free in {Path().resolve()}")
-    here = Path("Snakefile").exists() and Path("encore/recipe").is_dir()
-    yield Finding(
-        here,
-        "this is the folder of Encore's Snakefile" if here else "no Snakefile here: cd to Encore's folder",
-    )
+    if suite.is_clone():
+        yield Finding(True, "this is a clone of Encore: snakemake and encore use its Snakefile and recipes")
+    else:
+        where = f"encore uses the Snakefile, recipes and profiles in {suite.folder()}"
+        yield Finding(True, f"{where}; snakemake finds them in a clone alone")
 
 
 def _packages() -> Iterator[Finding]:
     """Yield the pinned packages that are not installed, or in another version."""
-    pinned = [Requirement(text) for text in requires("encore-rl") or [] if "extra ==" not in text]
+    pinned = [Requirement(text) for text in requires(suite.NAME) or [] if "extra ==" not in text]
     odd = []
     for requirement in pinned:
         have = _version(requirement.name)
         if have is None or not requirement.specifier.contains(have, prereleases=True):
             odd.append(f"{requirement.name} {have or 'is missing'} ({requirement.specifier})")
     if odd:
-        yield Finding(False, f"not as pinned: {', '.join(odd)}; pip install -e .")
+        yield Finding(False, f"not as pinned: {', '.join(odd)}; install Encore anew")
     else:
         yield Finding(True, f"all {len(pinned)} pinned packages are installed, torch {_version('torch')}")
 
