@@ -101,8 +101,9 @@ def commands(run: Run, report: str) -> str:
     if package := suite.package():
         arms = ["--arms", ",".join(run.arms)] if report == CHOSEN else []
         few = ["--quickstart"] if report == "quickstart" else []
-        words = [str(run.file or run.name), "--scale", run.scale, "--seeds", seeds, *arms, *few]
-        return f"pip install encore_rl-{package.version}-py3-none-any.whl\nencore run {shlex.join(words)}"
+        command = ["encore", "run", str(run.file or run.name), "--scale", run.scale, "--seeds", seeds]
+        wheel = f"encore_rl-{package.version}-py3-none-any.whl"
+        return f"pip install {wheel}\n{shlex.join([*command, *arms, *few])}"
     chosen = {"scale": run.scale, "seeds": seeds}
     if report == CHOSEN:
         chosen["arms"] = ",".join(run.arms)

@@ -89,8 +89,8 @@ def versions() -> dict[str, str]:
     Encore is among them if it is an installed package, for such code has no commit.
     """
     installed = {"python": platform.python_version()}
-    if package := suite.package():
-        installed[suite.NAME] = str(package)
+    if encore := suite.package():
+        installed[suite.NAME] = str(encore)
     for package in PACKAGES:
         try:
             installed[package] = version(package)

@@ -40,6 +40,7 @@ def here(tmp_path, monkeypatch):
     for name in NAMES:
         path = RECIPES[name].files.path
         (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / "recipes" / path.name)
+    shutil.copy(ROOT / "Snakefile", tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -129,6 +130,17 @@ def test_run_is_snakemake(monkeypatch, typed, ran):
     monkeypatch.setattr(os, "execv", lambda program, words: called.append(words))
     encore("run", *typed.split())
     assert called == [[sys.executable, "-m", "snakemake", *ran.split()]]
+
+
+def test_run_outside_a_clone_names_the_snakefile_and_its_own_python(monkeypatch, tmp_path):
+    called = []
+    monkeypatch.setattr(os, "execv", lambda program, words: called.append(words))
+    monkeypatch.setenv("PATH", "/elsewhere")
+    monkeypatch.chdir(tmp_path)
+    encore("run", "r1", "--quickstart")
+    ((_, _, program, option, snakefile, *_),) = called
+    assert [program, option, Path(snakefile)] == ["snakemake", "--snakefile", ROOT / "Snakefile"]
+    assert os.environ["PATH"] == f"{Path(sys.executable).parent}:/elsewhere"
 
 
 def test_the_list_has_every_recipe_with_its_state(here, demo_result):
@@ -293,7 +305,10 @@ def test_the_doctor_asks_nothing_of_a_machine_without_a_gpu(one_gpu):
 
 def test_the_doctor_says_what_is_odd(monkeypatch, here):
     lines = [str(finding) for finding in doctor.findings()]
-    assert any("no Snakefile here" in line for line in lines)
+    assert any("this is a clone" in line for line in lines)
+    Path("Snakefile").unlink()
+    lines = [str(finding) for finding in doctor.findings()]
+    assert any(f"uses the Snakefile, recipes and profiles in {ROOT}" in line for line in lines)
     monkeypatch.setattr(doctor, "requires", lambda name: ["torch==0.0.1", "nothing-of-the-kind==1"])
     odd = [str(finding) for finding in doctor.findings() if finding.good is False]
     assert any("torch" in line and "nothing-of-the-kind is missing" in line for line in odd)
