@@ -90,18 +90,7 @@ def test_a_new_recipe_of_ones_own_data_reward_and_model(here, checkpoint):
     Path("my.jsonl").write_text('{"q": "1+1=", "a": "2"}\n')
     Path("taste.py").write_text("def short(completions, **_):\n    return [1.0 for _ in completions]\n")
     folder = json.loads(checkpoint.read_text())["model"]
-    words = [
-        "--data",
-        "my.jsonl",
-        "--question",
-        "q",
-        "--answer",
-        "a",
-        "--reward",
-        "taste:short",
-        "--model",
-        folder,
-    ]
+    words = f"--data my.jsonl --question q --answer a --reward taste:short --model {folder}".split()
     encore("new", "own/mine.yaml", *words)
     stage = yaml.safe_load(Path("own/mine.yaml").read_text())["stages"]["grpo"]
     assert stage["task"] == {"file": "my.jsonl", "question": "q", "answer": "a", "verifier": "math"}
@@ -130,17 +119,6 @@ def test_run_is_snakemake(monkeypatch, typed, ran):
     monkeypatch.setattr(os, "execv", lambda program, words: called.append(words))
     encore("run", *typed.split())
     assert called == [[sys.executable, "-m", "snakemake", *ran.split()]]
-
-
-def test_run_outside_a_clone_names_the_snakefile_and_its_own_python(monkeypatch, tmp_path):
-    called = []
-    monkeypatch.setattr(os, "execv", lambda program, words: called.append(words))
-    monkeypatch.setenv("PATH", "/elsewhere")
-    monkeypatch.chdir(tmp_path)
-    encore("run", "r1", "--quickstart")
-    ((_, _, program, option, snakefile, *_),) = called
-    assert [program, option, Path(snakefile)] == ["snakemake", "--snakefile", ROOT / "Snakefile"]
-    assert os.environ["PATH"] == f"{Path(sys.executable).parent}:/elsewhere"
 
 
 def test_the_list_has_every_recipe_with_its_state(here, demo_result):
