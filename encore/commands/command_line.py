@@ -78,8 +78,8 @@ def run(
     command += [*target, "--config", *words]
     typer.echo(shlex.join(command), err=True)
     # jobs call `python`: this one, also if the virtual environment was not activated
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    os.execv(sys.executable, [sys.executable, "-m", *command])
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    os.execve(sys.executable, [sys.executable, "-m", *command], os.environ | {"PATH": path})
 
 
 @app.command()

@@ -116,7 +116,7 @@ def test_a_new_recipe_of_ones_own_data_reward_and_model(here, checkpoint):
 )  # fmt: skip
 def test_run_is_snakemake(monkeypatch, typed, ran):
     called = []
-    monkeypatch.setattr(os, "execv", lambda program, words: called.append(words))
+    monkeypatch.setattr(os, "execve", lambda program, words, environment: called.append(words))
     encore("run", *typed.split())
     assert called == [[sys.executable, "-m", "snakemake", *ran.split()]]
 

@@ -36,12 +36,12 @@ def test_recipes_are_found_from_an_empty_folder(empty):
 
 def test_run_outside_a_clone_names_the_snakefile_and_its_own_python(empty, monkeypatch):
     called = []
-    monkeypatch.setattr(os, "execv", lambda program, words: called.append(words))
+    monkeypatch.setattr(os, "execve", lambda program, *rest: called.append(rest))
     monkeypatch.setenv("PATH", "/elsewhere")
     CliRunner().invoke(command_line.app, ["run", "r1", "--quickstart"])
-    ((_, _, program, option, snakefile, *_),) = called
+    (((_, _, program, option, snakefile, *_), environment),) = called
     assert [program, option, Path(snakefile)] == ["snakemake", "--snakefile", ROOT / "Snakefile"]
-    assert os.environ["PATH"] == f"{Path(sys.executable).parent}:/elsewhere"
+    assert environment["PATH"] == f"{Path(sys.executable).parent}:/elsewhere"
 
 
 def test_a_wheel_is_known_by_the_files_it_has_now(empty, monkeypatch):
