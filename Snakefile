@@ -38,7 +38,7 @@ for target, made in JOBS.targets().items():
             made,
 
 
-include: "encore/workflow/tools.smk"
+include: commands.TOOLS
 
 
 rule train:

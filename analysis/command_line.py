@@ -13,6 +13,7 @@ from encore.recipe.document import REPORTS
 from encore.recipe.graph import Graph
 from encore.recipe.load import load_named
 from encore.recipe.recipe import Recipe
+from encore.runtime import suite
 from encore.runtime.environment import stop_in_one_line
 from encore.workflow.choice import choice, selection
 
@@ -73,7 +74,8 @@ def _by_looks(graph: Graph, recipe: Recipe, scale: str, root: Path) -> Run:
     if not taken:
         raise UserError(
             f"--seeds {looks.AUTO}: no look was taken at recipe {recipe.name}, scale {scale}, in "
-            f"{root.resolve()}; run snakemake --cores {recipe.name} --config scale={scale} seeds=auto first"
+            f"{root.resolve()}; run "
+            f"{suite.snakemake()} --cores {recipe.name} --config scale={scale} seeds=auto first"
         )
     arms, seeds = recipe.selection(scale, "report", taken[-1].seeds)
     counts = looks.seeds_of(arms, taken[:-1])

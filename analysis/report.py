@@ -33,6 +33,7 @@ from analysis.training import series
 from analysis.verdicts import claims_table, records, summary
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
+from encore.runtime import suite
 
 TEMPLATES = Environment(
     loader=PackageLoader("analysis.page", "templates"),
@@ -72,7 +73,7 @@ def command(run: Run, out: Path, report: str) -> None:
     if not any(path.exists() for path in map(run.sentinel, run.all_nodes())):
         raise UserError(
             f"no results of recipe {run.name} at scale {run.scale} in {run.root.resolve()}; {out} is left as "
-            f"it is; run snakemake --cores {run.name} first"
+            f"it is; run {suite.snakemake()} --cores {run.name} first"
         )
     write(build(run, collect(run)), out, report)
 

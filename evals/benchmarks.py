@@ -22,7 +22,7 @@ from encore.data import forms
 from encore.errors import UserError, first_line, known
 from encore.recipe import lm_eval_tasks
 from encore.recipe.eval_tasks import SAMPLING, EvalTask
-from encore.runtime import hub_errors
+from encore.runtime import hub_errors, suite
 
 FEWSHOT_SEED = 1234  # lm-eval's default
 OURS = "problems"  # evals/tasks/problems.yaml: the problems of a recipe's `task`
@@ -91,7 +91,7 @@ def _loaded(task: EvalTask, seed: int, folder: Path, lm: Any, where: str) -> Any
         wanted = hub_errors.Wanted("data set", f"the data set of {name}")
         raise UserError(f"{where}: cannot load its data: {hub_errors.explain(error, wanted)}") from error
     except (ImportError, AssertionError) as error:  # a task imports the packages it scores with
-        reason = f"{first_line(error)}; pip install -e '.[benchmarks]'"
+        reason = f"{first_line(error)}; {suite.install('benchmarks')}"
         raise UserError(f"{where}.lm_eval: {name} needs more packages: {reason}") from error
 
 

@@ -41,20 +41,37 @@ def test_what_is_named_is_there_and_what_conflicts_is_named():
     assert f"installs on Python {TOGETHER} and newer only" in manual
 
 
-def resolved(extras: Sequence[str], python: str) -> bool:
-    """Whether there are versions that all of `extras` take. Skips the test without uv or a registry."""
+def uv(*words: str) -> subprocess.CompletedProcess[str]:
+    """A command of uv on the project. Skips the test without uv or a registry."""
     if not find_spec("uv"):
         pytest.skip("uv, which .ci/run installs, is not installed here")
     from uv import find_uv_bin  # only here: what most have not installed
 
+    done = subprocess.run([find_uv_bin(), *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    if any(text in done.stderr for text in UNREACHABLE):
+        pytest.skip(f"no registry of packages: {done.stderr.strip().splitlines()[-1]}")
+    return done
+
+
+def resolved(extras: Sequence[str], python: str) -> bool:
+    """Whether there are versions that all of `extras` take."""
     wanted = [word for extra in extras for word in ("--extra", extra)]
     machine = ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
-    command = [find_uv_bin(), "pip", "compile", "pyproject.toml", *wanted, *machine, "-q", "-o", os.devnull]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    if any(words in done.stderr for words in UNREACHABLE):
-        pytest.skip(f"no registry of packages: {done.stderr.strip().splitlines()[-1]}")
+    done = uv("pip", "compile", "pyproject.toml", *wanted, *machine, "-q", "-o", os.devnull)
     assert not done.returncode or "No solution found" in done.stderr, done.stderr
     return not done.returncode
+
+
+def test_the_lock_names_public_registries_alone():
+    """A lock that was made behind a mirror would send everybody there."""
+    hosts = re.findall(r'"\w+://([^/"]+)', (ROOT / "uv.lock").read_text(encoding="utf-8"))
+    assert {*hosts} == {"pypi.org", "files.pythonhosted.org"}
+
+
+@pytest.mark.slow
+def test_the_lock_is_that_of_the_project():
+    done = uv("lock", "--check")
+    assert done.returncode == 0, f"{done.stderr}\nrun `uv lock`"
 
 
 @pytest.mark.slow

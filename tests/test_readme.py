@@ -105,8 +105,9 @@ def test_the_file_tree_is_the_tree():
     assert packages <= named
 
 
-def test_links_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
+@pytest.mark.parametrize("page", ["README.md", "AGENTS.md", "CONTRIBUTING.md"])
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text(encoding="utf-8")):
         if not target.startswith("http"):
             assert (ROOT / target).exists(), target
 

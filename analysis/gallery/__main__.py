@@ -31,7 +31,7 @@ MANUAL = Path("docs/pictures")
 
 def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
     """Write the first page, and the pages of the records `names`, or of all records."""
-    graph = Graph(load_all(Path("recipes")))
+    graph = Graph(load_all())
     known = [record.name for record in folders(folder)]
     for name in names:
         if name not in known:
@@ -55,7 +55,7 @@ def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
 
 def of_scale(scale: str, folder: Path = RESULTS) -> None:
     """Write the first page of the reports of a scale."""
-    contents = index.of_scale(folder, scale, Graph(load_all(Path("recipes"))))
+    contents = index.of_scale(folder, scale, Graph(load_all()))
     (folder / scale).mkdir(parents=True, exist_ok=True)
     (folder / scale / "index.html").write_text(index.render(contents), encoding="utf-8")
 

@@ -13,6 +13,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.settings import settings
 from encore.recipe.document import CHOSEN
 from encore.recipe.looks import AUTO
+from encore.runtime import suite
 
 
 def differences(run: Run) -> pd.DataFrame:
@@ -44,8 +45,15 @@ def facts(jobs: pd.DataFrame) -> dict[str, list[str]]:
 
 def _commit(row: Mapping[Hashable, Any]) -> str:
     if pd.isna(row["commit"]):
-        return "unknown: not run from a git checkout"
+        return f"none: run {outside_git(row)}"
     return f"{row['commit']} with uncommitted changes" if row["dirty"] else row["commit"]
+
+
+def outside_git(row: Mapping[Hashable, Any]) -> str:
+    """Return what is known of the code of a run without a commit: the package, if it was one."""
+    versions = row.get("versions")
+    package = versions.get(suite.NAME) if isinstance(versions, dict) else None
+    return f"outside git, from the package {suite.NAME} {package}" if package else "outside git"
 
 
 def _distinct(values: list[str]) -> list[str]:
@@ -89,7 +97,14 @@ def citation(path: Path) -> str:
 
 def commands(run: Run, report: str) -> str:
     """Return the commands that make this page again."""
-    chosen = {"scale": run.scale, "seeds": _seeds(run, report)}
+    seeds = _seeds(run, report)
+    if package := suite.package():
+        arms = ["--arms", ",".join(run.arms)] if report == CHOSEN else []
+        few = ["--quickstart"] if report == "quickstart" else []
+        command = ["encore", "run", str(run.file or run.name), "--scale", run.scale, "--seeds", seeds]
+        wheel = f"encore_rl-{package.version}-py3-none-any.whl"
+        return f"pip install {wheel}\n{shlex.join([*command, *arms, *few])}"
+    chosen = {"scale": run.scale, "seeds": seeds}
     if report == CHOSEN:
         chosen["arms"] = ",".join(run.arms)
     if run.file:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.numbers.run import Run
+from analysis.provenance.configuration import outside_git
 from encore.errors import UserError
 from encore.recipe import registration
 from encore.recipe.claims import Claim
@@ -86,7 +87,7 @@ def _why_not(run: Run, claim: Claim, runs: pd.DataFrame, history: History) -> st
     for row in runs.drop_duplicates(["commit", "dirty"]).to_dict("records"):
         place, commit = f"{row['arm']}/seed{row['seed']}/{row['stage']}", row["commit"]
         if pd.isna(commit):
-            return f"{place} was run outside git"
+            return f"{place} was run {outside_git(row)}"
         if row["dirty"]:
             return f"{place} was run from files that differ from commit {commit[:SHORT]}"
         registered = history.at(commit)

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.numbers.run import Run
+from encore.runtime import suite
 
 AUDIT = "results/published/verifier_audit.csv"
 
@@ -13,7 +14,7 @@ AUDIT = "results/published/verifier_audit.csv"
 def audit(run: Run) -> pd.DataFrame:
     """Return the rows of the audit for the verifiers that the run's data sets name; no rows without any."""
     names = {name for node in run.all_nodes() for name in _named(run.graph.config(node))}
-    path = run.root / AUDIT
+    path = suite.folder(run.root) / AUDIT
     if not names or not path.exists():
         return pd.DataFrame()
     rows = pd.read_csv(path, dtype=str, keep_default_na=False)

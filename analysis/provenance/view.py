@@ -14,6 +14,7 @@ from analysis.provenance import completions, configuration, registration, verifi
 from analysis.provenance.build import Provenance
 from analysis.provenance.completions import Pair
 from analysis.provenance.cost import cost_shown, elapsed, of_a_seed
+from encore.runtime import suite
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,6 @@ def view(run: Run, result: Provenance) -> View:
         of_a_seed=of_a_seed(run, result.jobs),
         elapsed=elapsed(result.jobs),
         runs=cells(configuration.runs(result.jobs)),
-        citation=configuration.citation(run.root / "CITATION.cff"),
+        citation=configuration.citation(suite.folder(run.root) / "CITATION.cff"),
     )
     return View([health, cost, registered], [], page)

@@ -27,12 +27,12 @@ from analysis.verdicts.rule import Asked, Decision, Sample, judge
 from encore.errors import UserError, nearest
 from encore.recipe.claims import Claim
 from encore.recipe.looks import LOOKS
-from encore.runtime import files
+from encore.runtime import files, suite
 
 STUDIES = 2000  # number of drawn studies, with which a chance is known to 0.02
 SEED = 0
 BOUND = 0.8  # level of a spread's upper bound
-RECORDS = Path(__file__).resolve().parents[2] / "results/published"
+RECORDS = suite.folder(suite.CODE) / "results/published"
 FEW = 4  # numbers of seeds, below every look, that many studies use
 
 

@@ -9,6 +9,7 @@ from analysis.numbers.run import Run
 from analysis.training.loss_settings import clip_bounds, described, name
 from encore.recipe.graph import Node
 from encore.recipe.kinds.grpo import GrpoStage
+from encore.runtime import suite
 
 # kinds of stages that learn from rewards or preferences
 RL = ("grpo", "policy_gradient", "bandit", "ppo", "dpo")
@@ -57,8 +58,8 @@ def grouped(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def conformance(run: Run) -> pd.DataFrame:
-    """Return the rows of the conformance table for the objectives of the run's stages."""
-    path = run.root / CONFORMANCE
+    """Return the rows of the conformance table of the run's objectives; no row without a table."""
+    path = suite.folder(run.root) / CONFORMANCE
     names: set[str] = set()
     for arm in run.arms:
         for node in stages(run, arm, run.seeds[0]):

@@ -7,8 +7,9 @@ from tabulate import tabulate
 from analysis.verdicts import claims, whose
 from encore.recipe.graph import Graph
 from encore.recipe.load import load_sound
+from encore.runtime import suite
 
-RECORDS = Path("results/published")
+RECORDS = "results/published"
 
 
 def table(scale: str) -> str:
@@ -35,7 +36,7 @@ def _verdicts(name: str, scale: str) -> str:
     """Return the verdicts of the report made here or, without a report, of the published record."""
     for where, note in (
         (Path("results", name, scale, "report"), ""),
-        (RECORDS / f"{name}-{scale}", " (record)"),
+        (suite.folder() / RECORDS / f"{name}-{scale}", " (record)"),
     ):
         if (where / "claims.csv").exists():
             return f"{whose.counts(claims.read_verdicts(where / 'claims.csv'))}{note}"

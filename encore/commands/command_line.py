@@ -5,6 +5,7 @@ torch.
 """
 
 import os
+import shlex
 import sys
 import webbrowser
 from enum import StrEnum
@@ -15,6 +16,7 @@ import typer
 
 from encore.errors import UserError
 from encore.recipe.document import REPORTS
+from encore.runtime import suite
 
 app = typer.Typer(
     help="Reproduce papers of RL for language models, and make the suite your own.",
@@ -75,9 +77,12 @@ def run(
         chosen["recipe"] = recipe
     words = [f"{key}={value}" for key, value in chosen.items() if value is not None]
     target = [] if quickstart else [name]
-    command = ["snakemake", "--cores", cores, *(["-n"] if dry else []), *target, "--config", *words]
-    typer.echo(" ".join(command), err=True)
-    os.execv(sys.executable, [sys.executable, "-m", *command])
+    command = [*shlex.split(suite.snakemake()), "--cores", cores, *(["-n"] if dry else [])]
+    command += [*target, "--config", *words]
+    typer.echo(shlex.join(command), err=True)
+    # jobs call `python`: this one, also if the virtual environment was not activated
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    os.execve(sys.executable, [sys.executable, "-m", *command], os.environ | {"PATH": path})
 
 
 @app.command()

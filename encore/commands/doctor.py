@@ -13,7 +13,7 @@ from typing import NamedTuple
 import psutil
 from packaging.requirements import Requirement
 
-from encore.runtime import gpus
+from encore.runtime import gpus, suite
 
 EXTRAS = {
     "vllm": "vllm",
@@ -39,7 +39,7 @@ def findings() -> Iterator[Finding]:
         version = _version(package.replace("_", "-"))
         yield Finding(
             None,
-            f"{package} {version}" if version else f"{package}: not installed; pip install -e '.[{extra}]'",
+            f"{package} {version}" if version else f"{package}: not installed; {suite.install(extra)}",
         )
     yield from _gpus()
     sbatch = shutil.which("sbatch")
@@ -50,25 +50,23 @@ def findings() -> Iterator[Finding]:
     )
     free = shutil.disk_usage(Path()).free
     yield Finding(free > SMALL, f"disk: {free / 1e9:.0f} GB free in {Path().resolve()}")
-    checkout = Path("Snakefile").exists() and Path("encore/recipe").is_dir()
-    yield Finding(
-        checkout,
-        "this is the folder of Encore's Snakefile"
-        if checkout
-        else "no Snakefile here; cd to Encore's folder",
-    )
+    if suite.is_clone():
+        yield Finding(True, "this is a clone of Encore: snakemake and encore use its Snakefile and recipes")
+    else:
+        where = f"encore uses the Snakefile, recipes and profiles in {suite.folder()}"
+        yield Finding(True, f"{where}; snakemake finds them in a clone alone")
 
 
 def _packages() -> Iterator[Finding]:
     """Yield the pinned packages that are not installed, or in another version."""
-    pinned = [Requirement(text) for text in requires("encore-rl") or [] if "extra ==" not in text]
+    pinned = [Requirement(text) for text in requires(suite.NAME) or [] if "extra ==" not in text]
     odd = []
     for requirement in pinned:
         version = _version(requirement.name)
         if version is None or not requirement.specifier.contains(version, prereleases=True):
             odd.append(f"{requirement.name} {version or 'is missing'} ({requirement.specifier})")
     if odd:
-        yield Finding(False, f"not as pinned: {', '.join(odd)}; pip install -e .")
+        yield Finding(False, f"not as pinned: {', '.join(odd)}; install Encore anew")
     else:
         yield Finding(True, f"all {len(pinned)} pinned packages are installed, torch {_version('torch')}")
 

@@ -11,6 +11,7 @@ from encore.commands.models import named
 from encore.errors import UserError
 from encore.recipe.checks.capacity import rows
 from encore.recipe.load import load_sound
+from encore.runtime import suite
 
 WORLDS = ("chain", "countdown")  # worlds whose corpus the template writes
 
@@ -54,7 +55,8 @@ def write(name: str, wanted: Wanted) -> Path:
     )
     start = starts.of_model(model) if model else None
     text = words.get_template("recipe.yaml.jinja").render(
-        asdict(wanted) | {"name": file.stem, "start": start, "rows": rows_of_data}
+        asdict(wanted)
+        | {"name": file.stem, "start": start, "rows": rows_of_data, "recipes": suite.folder() / "recipes"}
     )
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")

@@ -18,9 +18,11 @@ from encore.recipe.document import DIAL_SEEDS
 from encore.recipe.graph import Node
 from encore.recipe.load import load_named
 from encore.recipe.registration import RegisteredGate
-from encore.runtime import digests
+from encore.runtime import digests, suite
 
 FEWEST = 3  # number of dial seeds that must have measured a gate
+COMMIT = "commit it, then run"
+PACKAGED = "pages will call it not registered, for an installed package has no commit: run it in a clone"
 DIGITS = 6  # digits that a value is written with
 
 
@@ -33,6 +35,8 @@ def register(name: str, scale: str, root: Path = Path(".")) -> list[str]:
     graph, recipe, user_file = load_named(name, scale, root)
     name = recipe.name
     claims = recipe.claims(scale)
+    if suite.package() and not user_file:
+        raise UserError(f"{name}: belongs to the installed package; register it in a clone of Encore")
     if not claims:
         raise UserError(f"{recipe.files.file(scale)}: claims: scale {scale} has no claim to register")
     needed = {need.gate: recipe.document.gates[need.gate] for claim in claims for need in claim.needs}
@@ -41,7 +45,8 @@ def register(name: str, scale: str, root: Path = Path(".")) -> list[str]:
     gates = _measured(run, needed) if needed else {}
     file = registration.path(recipe.files)
     registration.write(file, scale, registration.of(graph, recipe, scale, gates))
-    lines = [f"wrote {file}: {len(claims)} claims, {len(gates)} gates; commit it, then run"]
+    advice = PACKAGED if suite.package() else COMMIT
+    lines = [f"wrote {file}: {len(claims)} claims, {len(gates)} gates; {advice}"]
     if early := _judged_already(root / "results" / name / scale, recipe.first_seed):
         lines.append(
             f"warning: {early} has been run already, and what it is judged by was not registered then; "

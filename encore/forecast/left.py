@@ -20,7 +20,7 @@ from encore.forecast.hardware import Assumptions
 from encore.forecast.plan import Plan
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_sound
-from encore.runtime import files
+from encore.runtime import files, suite
 from encore.runtime.guard import end_with
 from snakemake_logger_plugin_encore import PLANNED
 
@@ -53,7 +53,7 @@ def line(made: Plan, free: float) -> str:
         said += f"; NOT ENOUGH ROOM: {free / 1e9:,.2g} GB are free here"
     if not made.fits:
         asked = f"recipe={made.recipe} scale={made.scale}"
-        said += f"; NOT ALL OF IT FITS: snakemake --cores 1 plan --config {asked}"
+        said += f"; NOT ALL OF IT FITS: {suite.snakemake()} --cores 1 plan --config {asked}"
     return said
 
 

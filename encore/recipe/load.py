@@ -20,6 +20,7 @@ from encore.recipe.layers import Layers, alike, check_layers, check_nulls
 from encore.recipe.presets import Presets
 from encore.recipe.recipe import Recipe
 from encore.recipe.strict_yaml import Content
+from encore.runtime import suite
 
 # names of rules in the Snakefile or of folders in results/, which no recipe can have
 TARGETS = ("all", "everything", "benchmarks", "faults", "gallery", "clean_checkpoints", "preflight", "plan")
@@ -81,7 +82,7 @@ def load_named(name: str, scale: str, root: Path = Path(".")) -> tuple[Graph, Re
     has a mistake, or if there is no such recipe or scale.
     """
     user_file = own_file({"recipe": name})
-    recipes, broken = load_sound(root / "recipes", user_file)
+    recipes, broken = load_sound(suite.folder(root) / "recipes", user_file)
     name = user_file.stem if user_file else name
     if name in broken:
         raise broken[name]
@@ -94,8 +95,8 @@ def load_named(name: str, scale: str, root: Path = Path(".")) -> tuple[Graph, Re
     return Graph(recipes), recipe, user_file
 
 
-def load_all(folder: str | Path = "recipes", user_file: Path | None = None) -> dict[str, Recipe]:
-    """Return every recipe of a folder by name.
+def load_all(folder: str | Path | None = None, user_file: Path | None = None) -> dict[str, Recipe]:
+    """Return every recipe of a folder by name; the folder is by default the one that load_sound() takes.
 
     Raises UserError for the mistakes of the first recipe that has any.
     """
@@ -106,16 +107,18 @@ def load_all(folder: str | Path = "recipes", user_file: Path | None = None) -> d
 
 
 def load_sound(
-    folder: str | Path = "recipes", user_file: Path | None = None
+    folder: str | Path | None = None, user_file: Path | None = None
 ) -> tuple[dict[str, Recipe], dict[str, UserError]]:
     """Return a folder's recipes without mistakes, checked everywhere, and the mistakes of the others.
 
-    `user_file` is the file of a further recipe. A recipe that builds on one with a mistake has a mistake too.
-    Raises UserError if there is no recipe, or if two have the same name.
+    `folder` is by default that of the working folder if it is a clone, else that of the installed package.
+    `user_file` is the file of a further recipe. A recipe that builds on one with a
+    mistake has a mistake too. Raises UserError if there is no recipe, or if two have the same name.
     """
-    paths, shared = recipes_in(Path(folder)), presets.read_presets(Path(folder, PRESETS))
+    folder = Path(folder) if folder else suite.folder() / "recipes"
+    paths, shared = recipes_in(folder), presets.read_presets(folder / PRESETS)
     if not paths:
-        raise UserError(f"no recipe in {Path(folder).resolve()}; work in the folder of Encore's Snakefile")
+        raise UserError(f"no recipe in {folder.resolve()}; expected those of Encore, in a clone or installed")
     if user_file:
         known = paths.setdefault(user_file.stem, user_file)
         if user_file.exists() and not known.samefile(user_file):

@@ -11,20 +11,22 @@ from typing import Any
 from encore.errors import Mistakes, UserError, nearest
 from encore.recipe import strict_yaml
 from encore.recipe.strict_yaml import Content
+from encore.runtime import suite
 
 USE = "use"
-FOLDER = Path("recipes/presets")
 
 Presets = Mapping[str, Content]  # name -> content
 
 
-def read_presets(folder: Path = FOLDER) -> Presets:
-    """Return the presets of all files of a folder. A preset may use others, which must not use further ones.
+def read_presets(folder: Path | None = None) -> Presets:
+    """Return the presets of all files of a folder, by default of the folder of the suite.
 
-    Raises UserError at a file that is not a mapping of mappings, and at a preset that does not exist.
+    A preset may use others, which must not use further ones. Raises UserError at a file that is not a mapping
+    of mappings, and at a preset that does not exist.
     """
     written: dict[str, Content] = {}
     files: dict[str, Path] = {}
+    folder = folder or suite.folder() / "recipes/presets"
     for path in sorted(folder.glob("*.yaml")):
         content = strict_yaml.read_yaml(path)
         if not isinstance(content, dict):

@@ -5,20 +5,17 @@ from importlib.util import find_spec
 from typing import Any
 
 from encore.errors import UserError
-
-INSTALL = "pip install -e '.[vllm]'"
-INSTALL_QLORA = "pip install -e '.[qlora]'"
-INSTALL_GYM = "pip install -e '.[gym]'"
+from encore.runtime.suite import install
 
 
-def require(package: str, lacking: str, install: str, key: str = "the key") -> None:
-    """Raise UserError if a package is not installed: `lacking` begins the line, `install` says what helps.
+def require(package: str, lacking: str, command: str, key: str = "the key") -> None:
+    """Raise UserError if a package is not installed: `lacking` begins the line, `command` says what helps.
 
     A folder of the package's name does not count; wandb makes one where it is used.
     """
     spec = find_spec(package)
     if spec is None or spec.origin is None:
-        raise UserError(f"{lacking} is not installed here; `{install}`, or leave {key} out")
+        raise UserError(f"{lacking} is not installed here; `{command}`, or leave {key} out")
 
 
 def require_vllm(config: Mapping[str, Any], where: str = "") -> None:
@@ -32,16 +29,16 @@ def require_vllm(config: Mapping[str, Any], where: str = "") -> None:
         asked = f"{where}args.use_vllm: true"
     else:
         return
-    require("vllm", f"{asked}, but vLLM", INSTALL)
+    require("vllm", f"{asked}, but vLLM", install("vllm"))
 
 
 def require_gym(task: str) -> None:
     """Raise UserError if a task belongs to the library reasoning-gym, which is not installed."""
-    require("reasoning_gym", f"task.reasoning_gym: {task}, but reasoning-gym", INSTALL_GYM, "the task")
+    require("reasoning_gym", f"task.reasoning_gym: {task}, but reasoning-gym", install("gym"), "the task")
 
 
 def require_bitsandbytes(config: Mapping[str, Any]) -> None:
     """Raise UserError if a stage's `lora` needs weights of 4 bits, but no package can pack them."""
     kind = config.get("lora", {}).get("quantized")
     if kind:
-        require("bitsandbytes", f"lora.quantized: {kind}, but bitsandbytes", INSTALL_QLORA)
+        require("bitsandbytes", f"lora.quantized: {kind}, but bitsandbytes", install("qlora"))

@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from encore.runtime import suite
 from encore.runtime.health import Precision
 
 PACKAGES = (
@@ -58,9 +59,12 @@ def now() -> str:
 
 
 def commit() -> tuple[str | None, bool | None]:
-    """Return the commit of this code, and whether the files differ from it; None, None outside a checkout."""
-    root = Path(__file__).resolve().parents[2]
-    head = git(root, "rev-parse", "HEAD")
+    """Return the commit of this code, and whether the files differ from it; None, None outside a checkout.
+
+    An installed package is outside, even if its virtual environment lies in a checkout of something else.
+    """
+    root = suite.CODE.resolve()
+    head = None if suite.package() else git(root, "rev-parse", "HEAD")
     changes = git(root, "status", "--porcelain", "--untracked-files=no") if head else None
     return head, None if changes is None else bool(changes)
 
@@ -80,8 +84,13 @@ def git(folder: Path, *words: str) -> str | None:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that decide a run's numbers."""
+    """Return the versions of Python and of the packages that decide a run's numbers.
+
+    Encore is among them if it is an installed package, for such code has no commit.
+    """
     installed = {"python": platform.python_version()}
+    if encore := suite.package():
+        installed[suite.NAME] = str(encore)
     for package in PACKAGES:
         try:
             installed[package] = version(package)

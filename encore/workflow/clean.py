@@ -8,6 +8,7 @@ from pathlib import Path
 from encore.errors import UserError
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_all
+from encore.runtime import suite
 
 NOTE = "recipe.path"  # file in the folder of a recipe's checkpoints with the recipe's path
 
@@ -28,9 +29,8 @@ def told(graph: Graph, folder: Path) -> str | None:
     files = (file for path in paths for file in path.rglob("*"))
     size = sum(file.stat().st_size for file in files if file.is_file()) / 1e9
     summary = f"{len(paths)} folder{'s' if paths[1:] else ''} in {folder}, {size:.2g} GB"
-    return (
-        f"no recipe leads to {summary}; snakemake --cores clean_checkpoints removes them" if paths else None
-    )
+    command = f"{suite.snakemake()} --cores clean_checkpoints"
+    return f"no recipe leads to {summary}; {command} removes them" if paths else None
 
 
 def _used(graph: Graph, path: Path) -> bool:

@@ -1,6 +1,7 @@
 """The commands of the rules, with the places that Snakemake fills in."""
 
 import shlex
+from pathlib import Path
 
 from encore.recipe.graph import RUN
 from encore.workflow import after_job, warm
@@ -11,6 +12,7 @@ def _literal(command: str) -> str:
     return command.replace("{", "{{").replace("}", "}}")
 
 
+TOOLS = str(Path(__file__).with_name("tools.smk"))  # the rules beside the workflow
 # recipe/scale/arm/seedN/name of a job that trains, and of a job that evaluates
 NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")
 TRAINED = f"{NAME}/{{wildcards.stage}}"

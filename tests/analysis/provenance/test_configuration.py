@@ -7,8 +7,9 @@ import pytest
 
 from analysis import command_line
 from analysis.numbers.run import Run
-from analysis.provenance import configuration
+from analysis.provenance import configuration, jobs
 from encore.recipe import load
+from encore.runtime import suite
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,24 @@ def test_the_page_tells_how_to_get_it_again(run, page, seeds, file, words):
     one = replace(run, arms=run.arms[:2], seeds=seeds, file=Path(file) if file else None)
     command = configuration.commands(one, page).splitlines()[-1]
     assert command == f"snakemake --cores all results/toy_zero/cpu/{page}.html --config scale=cpu {words}"
+
+
+def test_a_page_made_by_an_installed_package_names_its_wheel(run, monkeypatch):
+    monkeypatch.setattr(suite, "package", lambda: suite.Package("9.8", "f" * 64))
+    quick = replace(run, arms=run.arms[:1], seeds=(0, 1), file=Path("my own/toy_zero.yaml"))
+    install, command = configuration.commands(quick, "quickstart").splitlines()
+    assert install == "pip install encore_rl-9.8-py3-none-any.whl"
+    assert command == "encore run 'my own/toy_zero.yaml' --scale cpu --seeds 2 --quickstart"
+    assert configuration.commands(quick, "chosen").endswith("--seeds 2 --arms base-recipe")
+
+
+def test_a_page_says_what_is_known_of_code_outside_git(run):
+    package = suite.Package("9.8", "0123456789ab" + "f" * 52)
+    trained = jobs.jobs(run).assign(commit=None, dirty=None)
+    assert configuration.facts(trained)["commit"] == ["none: run outside git"]
+    versions = [{"python": "3.11", suite.NAME: str(package)}] * len(trained)
+    said = "outside git, from the package encore-rl 9.8 (files 0123456789ab)"
+    assert configuration.facts(trained.assign(versions=versions))["commit"] == [f"none: run {said}"]
 
 
 @pytest.mark.slow

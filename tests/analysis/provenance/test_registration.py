@@ -124,6 +124,13 @@ def test_a_run_whose_code_is_unknown_is_not_registered(here, git, changes, why):
     assert why in judged.standing(judged.of_run(here, trained)).said
 
 
+def test_the_page_names_the_package_whose_runs_are_not_registered(here, git):
+    trained = ran_at(here, register(here, git)).assign(commit=None)
+    trained["versions"] = [{"encore-rl": "9.8 (files ab)"}] * len(trained)
+    said = judged.standing(judged.of_run(here, trained)).said
+    assert "was run outside git, from the package encore-rl 9.8 (files ab)" in said
+
+
 def test_a_claim_that_was_changed_is_not_registered(here, git):
     commit = register(here, git)
     table = judged.of_run(with_margin(here, 0.2), ran_at(here, commit))

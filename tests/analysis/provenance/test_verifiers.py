@@ -20,6 +20,8 @@ ROWS = (
 
 def test_a_run_has_the_rows_of_its_own_verifiers(tmp_path):
     graph = Graph(load_all())
+    (tmp_path / "recipes").mkdir()  # with a Snakefile, tmp_path is a clone and has tables of its own
+    (tmp_path / "Snakefile").touch()
     paper = Run(graph, "dr_grpo", "paper", ("base-recipe",), (0,), tmp_path)
     assert not len(verifiers.audit(paper))  # there is no audit
     path = tmp_path / verifiers.AUDIT

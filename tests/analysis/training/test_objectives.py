@@ -124,6 +124,8 @@ def test_every_recipe_of_the_repository_can_be_told():
 
 def test_conformance_is_of_the_objectives_that_were_run(run, tmp_path):
     two = of(run, {"base-recipe": {}, "bnpo": {"loss_type": "bnpo"}})
+    (tmp_path / "recipes").mkdir()  # with a Snakefile, tmp_path is a clone and has tables of its own
+    (tmp_path / "Snakefile").touch()
     assert not len(objectives.conformance(replace(two, root=tmp_path)))
     path = tmp_path / objectives.CONFORMANCE
     path.parent.mkdir(parents=True)

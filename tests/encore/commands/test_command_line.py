@@ -40,6 +40,7 @@ def here(tmp_path, monkeypatch):
     for name in NAMES:
         path = RECIPES[name].files.path
         (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / "recipes" / path.name)
+    shutil.copy(ROOT / "Snakefile", tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -89,18 +90,7 @@ def test_a_new_recipe_of_ones_own_data_reward_and_model(here, checkpoint):
     Path("my.jsonl").write_text('{"q": "1+1=", "a": "2"}\n')
     Path("taste.py").write_text("def short(completions, **_):\n    return [1.0 for _ in completions]\n")
     folder = json.loads(checkpoint.read_text())["model"]
-    words = [
-        "--data",
-        "my.jsonl",
-        "--question",
-        "q",
-        "--answer",
-        "a",
-        "--reward",
-        "taste:short",
-        "--model",
-        folder,
-    ]
+    words = f"--data my.jsonl --question q --answer a --reward taste:short --model {folder}".split()
     encore("new", "own/mine.yaml", *words)
     stage = yaml.safe_load(Path("own/mine.yaml").read_text())["stages"]["grpo"]
     assert stage["task"] == {"file": "my.jsonl", "question": "q", "answer": "a", "verifier": "math"}
@@ -126,7 +116,7 @@ def test_a_new_recipe_of_ones_own_data_reward_and_model(here, checkpoint):
 )  # fmt: skip
 def test_run_is_snakemake(monkeypatch, typed, ran):
     called = []
-    monkeypatch.setattr(os, "execv", lambda program, words: called.append(words))
+    monkeypatch.setattr(os, "execve", lambda program, words, environment: called.append(words))
     encore("run", *typed.split())
     assert called == [[sys.executable, "-m", "snakemake", *ran.split()]]
 
@@ -293,7 +283,10 @@ def test_the_doctor_asks_nothing_of_a_machine_without_a_gpu(one_gpu):
 
 def test_the_doctor_says_what_is_odd(monkeypatch, here):
     lines = [str(finding) for finding in doctor.findings()]
-    assert any("no Snakefile here" in line for line in lines)
+    assert any("this is a clone" in line for line in lines)
+    Path("Snakefile").unlink()
+    lines = [str(finding) for finding in doctor.findings()]
+    assert any(f"uses the Snakefile, recipes and profiles in {ROOT}" in line for line in lines)
     monkeypatch.setattr(doctor, "requires", lambda name: ["torch==0.0.1", "nothing-of-the-kind==1"])
     odd = [str(finding) for finding in doctor.findings() if finding.good is False]
     assert any("torch" in line and "nothing-of-the-kind is missing" in line for line in odd)

@@ -26,6 +26,7 @@ SEEDS = (1000, 1001, 1002)
 def here(tmp_path, monkeypatch):
     """A folder like that of the checkout, with recipes that are not registered and nothing in results/."""
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
+    shutil.copy(ROOT / "Snakefile", tmp_path)
     for file in (tmp_path / "recipes").rglob("*registered.yaml"):
         file.unlink()
     monkeypatch.chdir(tmp_path)

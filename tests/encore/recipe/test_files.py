@@ -53,7 +53,7 @@ def test_names_of_recipe_files(folder, name, message):
 
 
 def test_folder_without_recipes(tmp_path):
-    with pytest.raises(UserError, match="work in the folder of Encore's Snakefile"):
+    with pytest.raises(UserError, match="expected those of Encore, in a clone or installed"):
         load_all(tmp_path)
 
 
