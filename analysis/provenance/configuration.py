@@ -100,10 +100,10 @@ def commands(run: Run, report: str) -> str:
     seeds = _seeds(run, report)
     if package := suite.package():
         arms = ["--arms", ",".join(run.arms)] if report == CHOSEN else []
-        few = ["--quickstart"] if report == "quickstart" else []
+        quickstart = ["--quickstart"] if report == "quickstart" else []
         command = ["encore", "run", str(run.file or run.name), "--scale", run.scale, "--seeds", seeds]
         wheel = f"encore_rl-{package.version}-py3-none-any.whl"
-        return f"pip install {wheel}\n{shlex.join([*command, *arms, *few])}"
+        return f"pip install {wheel}\n{shlex.join([*command, *arms, *quickstart])}"
     chosen = {"scale": run.scale, "seeds": seeds}
     if report == CHOSEN:
         chosen["arms"] = ",".join(run.arms)

@@ -111,9 +111,9 @@ def load_sound(
 ) -> tuple[dict[str, Recipe], dict[str, UserError]]:
     """Return a folder's recipes without mistakes, checked everywhere, and the mistakes of the others.
 
-    `folder` is by default that of the working folder if it is a clone, else that of the installed package.
-    `user_file` is the file of a further recipe. A recipe that builds on one with a
-    mistake has a mistake too. Raises UserError if there is no recipe, or if two have the same name.
+    `folder` is by default recipes/ of the working folder if that is a clone, else of the installed package.
+    `user_file` is the file of a further recipe. A recipe that builds on one with a mistake has a mistake too.
+    Raises UserError if there is no recipe, or if two have the same name.
     """
     folder = Path(folder) if folder else suite.folder() / "recipes"
     paths, shared = recipes_in(folder), presets.read_presets(folder / PRESETS)

@@ -52,7 +52,7 @@ def snakemake() -> str:
 
 @cache
 def package() -> Package | None:
-    """Return the wheel that this code was installed from; None if the code is that of a clone."""
+    """Return the wheel that this code was installed from; None if the code is in a clone."""
     if not PACKAGED.is_dir():
         return None
     paths = sorted(path for name in PACKAGES for path in (CODE / name).rglob("*") if path.is_file())

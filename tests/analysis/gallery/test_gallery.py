@@ -183,7 +183,7 @@ def test_reports_of_a_scale_have_a_first_page(run, record, monkeypatch, tmp_path
 
 def test_an_unknown_record_is_one_line(monkeypatch, capsys):
     monkeypatch.chdir(RECORDS.parents[1])
-    monkeypatch.setattr(gallery, "load_all", lambda folder: GRAPH.recipes)
+    monkeypatch.setattr(gallery, "load_all", lambda: GRAPH.recipes)
     assert gallery.main(["--records", "r1-cpuu"]) == 2
     assert 'no record "r1-cpuu" in results/published; did you mean "r1-cpu"?' in capsys.readouterr().err
 

@@ -26,6 +26,7 @@ from encore.runtime.lock import only_one
 def tried(tmp_path, monkeypatch, capsys):
     """A changed recipe and a trap -> the content of preflight.json, and what was printed."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "Snakefile").touch()  # as in a clone, whose recipes are used
 
     def of(change=lambda recipe: None, trap=None):
         recipe = json.loads(json.dumps(RECIPE))
