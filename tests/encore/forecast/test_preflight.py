@@ -129,6 +129,7 @@ def test_a_checkpoint_that_does_not_await_its_own_end_of_a_turn(
     grpo = {key: value for key, value in RECIPE["stages"]["grpo"].items() if key not in ("needs", "template")}
     grpo |= {"model": {"path": str(folder)}, "chat": True}
     (tmp_path / "recipes").mkdir()
+    (tmp_path / "Snakefile").touch()  # as in a clone, whose recipes are used
     recipe = {**RECIPE, "stages": {"grpo": grpo}, "evals": {}}
     (tmp_path / "recipes/toy.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
     monkeypatch.setattr(command, "preflight", partial(preflight, run=forked()))
@@ -173,6 +174,7 @@ def test_what_a_library_raises_is_one_line_too(tried, monkeypatch):
 def test_one_preflight_at_a_time(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "recipes").mkdir()
+    (tmp_path / "Snakefile").touch()  # as in a clone, whose recipes are used
     (tmp_path / "recipes/toy.yaml").write_text(yaml.safe_dump(RECIPE, sort_keys=False))
     with only_one(Path("checkpoints/.preflight.lock"), print):
         assert main(["--recipe", "toy", "--scale", "cpu"]) == 2
@@ -190,6 +192,7 @@ def test_one_preflight_at_a_time(tmp_path, monkeypatch, capsys):
 def test_a_mistake_in_the_command_is_one_line(tmp_path, monkeypatch, capsys, arguments, says):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "recipes").mkdir()
+    (tmp_path / "Snakefile").touch()  # as in a clone, whose recipes are used
     (tmp_path / "recipes/toy.yaml").write_text(yaml.safe_dump(RECIPE, sort_keys=False))
     assert main(arguments) == 2
     captured = capsys.readouterr()
