@@ -70,7 +70,7 @@ def tax_shown(frame: pd.DataFrame) -> pd.DataFrame:
 def by_task(table: pd.DataFrame, task: str, asked: Sequence[str], among: Sequence[Contender]) -> pd.DataFrame:
     """Return a row for each contender and task: the win rate against the world's replies.
 
-    The result is [] for fewer than two tasks.
+    The table has no row if there are fewer than two tasks.
     """
     rows = []
     for name in asked:
