@@ -69,6 +69,7 @@ def test_from_end_to_end(tried, tmp_path):
     assert result["total"]["hours"] == pytest.approx(sum(one["runs"] * one["hours"] for one in cost.values()))
     assert max(map(len, printed.splitlines())) <= 100
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "Snakefile",
         "recipes",
         "work",
     ]  # no results, no checkpoints

@@ -105,7 +105,7 @@ def test_a_stage_asks_nothing_and_says_it_in_one_line(odd: Path, mark: Path, tmp
     assert done.returncode == 2
     assert not mark.exists()
     (line,) = [line for line in done.stdout.splitlines() if "error: " in line]
-    assert "Python code of its own" in line
+    assert "its own Python code" in line
     assert not [word for word in ("Traceback", "y/N") if word in done.stdout + done.stderr]
 
 

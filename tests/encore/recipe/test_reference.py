@@ -57,7 +57,5 @@ def test_an_editor_finds_an_unknown_key_of_a_stage(validator):
 @pytest.mark.slow
 def test_each_key_has_the_comment_at_its_field():
     page = reference.page()
-    assert (
-        "| `seed` | a whole number at least 0 at most 1000000 |  | pins the stage: one model for all" in page
-    )
+    assert "| `seed` | a whole number at least 0 at most 1000000 |  | seed of a pinned stage, which" in page
     assert "| `alpha` | a number more than 0 |  | the adapters' product is multiplied by alpha/rank |" in page
