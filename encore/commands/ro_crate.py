@@ -9,13 +9,13 @@ from pathlib import Path
 import pandas as pd
 
 from encore.errors import UserError
+from encore.runtime import suite
 
 PROFILES = (
     "https://w3id.org/ro/wfrun/process/0.5",
     "https://w3id.org/ro/wfrun/workflow/0.5",
     "https://w3id.org/workflowhub/workflow-ro-crate/1.1",
 )
-ROOT = Path(__file__).resolve().parents[2]
 LICENSE = "https://spdx.org/licenses/Apache-2.0"
 INPUTS = ("registered.yaml", "packages.txt")  # of a record, what was there before its runs
 
@@ -46,12 +46,12 @@ def export(record: Path, out: Path) -> Path:
         crate.add(ContextEntity(crate, profile, properties={"@type": "CreativeWork", "name": profile}))
         for profile in PROFILES
     ]
-    workflow = crate.add_workflow(ROOT / "Snakefile", "Snakefile", main=True, lang="snakemake")
+    workflow = crate.add_workflow(suite.folder() / "Snakefile", "Snakefile", main=True, lang="snakemake")
     results = {
         path.name: crate.add_file(path, path.name) for path in sorted(record.iterdir()) if path.is_file()
     }
     inputs = [results.pop(name) for name in INPUTS if name in results]
-    for file in sorted((ROOT / "recipes" / recipe).glob("*.yaml")):
+    for file in sorted((suite.folder() / "recipes" / recipe).glob("*.yaml")):
         inputs.append(crate.add_file(file, f"recipe/{file.name}"))
     crate.add_action(
         instrument=workflow,

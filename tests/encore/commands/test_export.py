@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from encore.commands import every_eval_ever, ro_crate
 from encore.commands.command_line import app
 from encore.errors import UserError
+from encore.runtime import suite
 
 SCHEMAS = Path(__file__).parent / "every_eval_ever"
 RECORDS = Path(__file__).parents[3] / "results/published"
@@ -139,6 +140,19 @@ def test_a_record_is_a_workflow_run_crate(tmp_path):
     assert runs.commit[0] in crate.description
     for path in record.iterdir():
         assert (tmp_path / "crate" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_crate_made_by_a_wheel_has_the_files_of_the_wheel(tmp_path, monkeypatch):
+    pytest.importorskip("rocrate.rocrate")
+    packaged = tmp_path / "packaged"
+    (packaged / "recipes/r1_zero").mkdir(parents=True)
+    (packaged / "Snakefile").write_text("rule of_the_wheel:\n")
+    (packaged / "recipes/r1_zero/recipe.yaml").write_text("title: of the wheel\n")
+    monkeypatch.setattr(suite, "PACKAGED", packaged)
+    monkeypatch.chdir(tmp_path)
+    ro_crate.export(RECORDS / "r1_zero-cpu", tmp_path / "crate")
+    assert (tmp_path / "crate/Snakefile").read_text() == "rule of_the_wheel:\n"
+    assert [path.name for path in (tmp_path / "crate/recipe").iterdir()] == ["recipe.yaml"]
 
 
 def test_what_is_no_record_is_told_in_one_line(tmp_path):
