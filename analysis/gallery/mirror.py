@@ -92,7 +92,7 @@ def write(folder: Path = RECORDS) -> None:
     """Draw the claims and write them down. Raises UserError if they have been drawn already."""
     if (folder / FILE).exists():
         raise UserError(f"{folder / FILE}: the lot was drawn already, and is not drawn again")
-    draw(folder, Graph(load_all(Path("recipes")))).to_csv(folder / FILE, index=False)
+    draw(folder, Graph(load_all())).to_csv(folder / FILE, index=False)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from encore.runtime import files, suite
 STUDIES = 2000  # number of drawn studies, with which a chance is known to 0.02
 SEED = 0
 BOUND = 0.8  # level of a spread's upper bound
-RECORDS = suite.folder(Path(__file__).resolve().parents[2]) / "results/published"
+RECORDS = suite.folder(suite.CODE) / "results/published"
 FEW = 4  # numbers of seeds, below every look, that many studies use
 
 

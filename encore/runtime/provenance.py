@@ -63,9 +63,8 @@ def commit() -> tuple[str | None, bool | None]:
 
     An installed package is outside, even if its virtual environment lies in a checkout of something else.
     """
-    root = suite.CODE.resolve()
-    head = None if suite.package() else git(root, "rev-parse", "HEAD")
-    changes = git(root, "status", "--porcelain", "--untracked-files=no") if head else None
+    head = None if suite.package() else git(suite.CODE, "rev-parse", "HEAD")
+    changes = git(suite.CODE, "status", "--porcelain", "--untracked-files=no") if head else None
     return head, None if changes is None else bool(changes)
 
 

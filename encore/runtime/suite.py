@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from encore.runtime import digests
 
-CODE = Path(__file__).parents[2]  # the clone, or site-packages
+CODE = Path(__file__).resolve().parents[2]  # the clone, or site-packages; links to it are followed
 PACKAGED = CODE / "encore/suite"
 PACKAGES = ("encore", "evals", "analysis", "snakemake_logger_plugin_encore")
 NAME = "encore-rl"  # the name of the package, and of its version in a run's provenance

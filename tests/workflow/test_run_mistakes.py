@@ -16,10 +16,13 @@ def test_mistake_on_the_command_line_is_one_line(project):
     ("arguments", "message"),
     [
         (["train"], "train: a rule of single jobs"),
+        # in another working folder the recipes are those beside the code
+        (["--directory", "elsewhere", "dmo"], 'no target or recipe "dmo"; did you mean "demo"?'),
         (["--config", "seeds=1", "dmo"], 'no target or recipe "dmo"; did you mean "demo"?'),
     ],
 )
 def test_other_mistakes_on_the_command_line(project, arguments, message):
+    (project.folder / "elsewhere").mkdir()
     done = project.snakemake(*arguments)
     assert done.returncode == 2
     assert project.error(done).startswith(f"error: {message}")
