@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from analysis.numbers.means import DASH, Mean
 from analysis.page.style import WIDTH, margins
 from analysis.preferences.replies import BySeed, paired
-from analysis.statistics.intervals import TAIL, expanded_tail
+from analysis.statistics.intervals import TAIL, expanded_tail, redraws
 
 DRAWS = 2000
 COLUMNS = ["of", "against", "win_rate", "low", "high", "items", "seeds"]
@@ -65,10 +65,7 @@ def same_items(first: BySeed, other: BySeed) -> bool:
 def _drawn(seeds: int, items: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the share of each seed (draws, seeds) and of each item (draws, items) in every resample."""
     rng = np.random.default_rng(0)
-    return (
-        rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=draws) / seeds,
-        rng.multinomial(items, np.full(items, 1 / items), size=draws) / items,
-    )
+    return redraws(rng, seeds, draws) / seeds, redraws(rng, items, draws) / items
 
 
 def between(first: BySeed, other: BySeed, score: str = "gold") -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.statistics.intervals import LEVEL, TAIL
+from analysis.statistics.intervals import LEVEL, TAIL, redraws
 
 DRAWS = 2000
 Arm = Sequence[Sequence[float]]
@@ -35,7 +35,7 @@ def probability_of_improvement(arm: Arm, other: Arm) -> Estimate:
     value, drawn = 0.0, np.zeros(DRAWS)
     for x, y in zip(map(np.asarray, arm), map(np.asarray, other), strict=True):
         larger = (x[:, None] > y) + 0.5 * (x[:, None] == y)
-        counts = (rng.multinomial(len(side), np.full(len(side), 1 / len(side)), DRAWS) for side in (x, y))
+        counts = (redraws(rng, len(side), DRAWS) for side in (x, y))
         value += float(larger.mean())
         drawn += np.einsum("di,ij,dj->d", next(counts), larger, next(counts)) / larger.size
     low, high = np.quantile(drawn / len(arm), [TAIL, LEVEL + TAIL])
@@ -49,6 +49,6 @@ def performance_profile(arm: Arm, levels: Sequence[float]) -> list[Estimate]:
     for x in map(np.asarray, arm):
         above = x[:, None] > np.asarray(levels)
         values += above.mean(axis=0) / len(arm)
-        drawn += rng.multinomial(len(x), np.full(len(x), 1 / len(x)), DRAWS) @ above / (len(x) * len(arm))
+        drawn += redraws(rng, len(x), DRAWS) @ above / (len(x) * len(arm))
     low, high = np.quantile(drawn, [TAIL, LEVEL + TAIL], axis=0)
     return [Estimate(*ends) for ends in zip(values.tolist(), low.tolist(), high.tolist(), strict=True)]

@@ -52,6 +52,11 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
     return centre + low, centre + high
 
 
+def redraws(rng: np.random.Generator, size: int, draws: int) -> np.ndarray:
+    """Return how often each of `size` values is drawn in every resample: (draws, size)."""
+    return rng.multinomial(size, np.full(size, 1 / size), size=draws)
+
+
 def widened(low: float, high: float, values: Sequence[float], error: float) -> tuple[float, float]:
     """Return interval() of the values, widened by a standard error that all values share.
 

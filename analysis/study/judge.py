@@ -25,6 +25,7 @@ from analysis.study.frame import judged
 from analysis.study.numbers import Collected, collect
 from analysis.verdicts import claims, claims_table, forest
 from analysis.verdicts.claims import JudgedClaims, Verdict
+from analysis.verdicts.summary import plural
 from encore.recipe.looks import LOOKS
 from encore.runtime import files
 
@@ -49,19 +50,15 @@ def lines(judged: Judged) -> list[str]:
     said = [_line(verdict) for verdict in judged.verdicts]
     seeds = len(judged.collected.seeds)
     if seeds < LOOKS[0]:
-        said.append(f"{_seeds(seeds)}: nothing is decided below {LOOKS[0]}")
+        said.append(f"{plural(seeds, 'seed')}: nothing is decided below {LOOKS[0]}")
     return [*said, *(f"note: {note}" for note in judged.collected.notes)]
 
 
 def _line(verdict: Verdict) -> str:
     number = shown(verdict.difference if verdict.look else verdict.plain, verdict.metric)
     asked = claims_table.holds_when(verdict)
-    of = f"{_seeds(verdict.n)}: {number} (asked: {asked})" if verdict.n else ""
+    of = f"{plural(verdict.n, 'seed')}: {number} (asked: {asked})" if verdict.n else ""
     return f"{verdict.word:<15} {verdict.id}  {of or verdict.note}"
-
-
-def _seeds(count: int) -> str:
-    return f"{count} seed{'s' * (count != 1)}"
 
 
 def write(judged: Judged, out: Path) -> None:

@@ -15,9 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub.errors import HFValidationError
-from huggingface_hub.utils import validate_repo_id
-
+from encore.commands.push import check_repo_id
 from encore.errors import UserError, first_line
 from encore.runtime import files
 
@@ -47,10 +45,7 @@ def export(results: Path, model: str, out: Path) -> list[Path]:
 
     Raises UserError if the name is no org/name, or if there are no results with their samples.
     """
-    try:
-        validate_repo_id(model)
-    except HFValidationError as error:
-        raise UserError(f"{model}: expected org/name: {first_line(error)}") from None
+    check_repo_id(model)
     if "/" not in model:
         raise UserError(f"{model}: expected org/name")
     try:

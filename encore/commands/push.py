@@ -27,12 +27,17 @@ REFUSED: dict[int | None, str] = {  # the Hub's status -> what to do about it
 }
 
 
-def lay_out(metrics_json: Path, name: str) -> Path:
-    """Return the folder with all that would be uploaded as `name`. Raises UserError if there is no model."""
+def check_repo_id(name: str) -> None:
+    """Raise UserError unless the Hub could have a model of this name."""
     try:
         validate_repo_id(name)
     except HFValidationError as error:
         raise UserError(f"{name}: expected org/name, as the Hub has it: {first_line(error)}") from None
+
+
+def lay_out(metrics_json: Path, name: str) -> Path:
+    """Return the folder with all that would be uploaded as `name`. Raises UserError if there is no model."""
+    check_repo_id(name)
     if metrics_json.is_dir():
         metrics_json = metrics_json / "metrics.json"
     try:

@@ -17,7 +17,7 @@ from encore.forecast.trial import Config
 from encore.recipe.base import present
 from encore.recipe.kinds import DpoStage, GrpoStage, PpoStage, RewardModelStage, SftStage
 from encore.recipe.kinds.domains import Domain
-from encore.recipe.kinds.rollout import REWARD_MODEL, SAFETY_MODEL
+from encore.recipe.kinds.rollout import LEARNED, REWARD_MODEL
 from encore.runtime import files, health
 from encore.sampling.turns import room
 from encore.stages.job import typed
@@ -77,7 +77,7 @@ def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Pat
     args["max_completion_length"] = cap
     if "mask_truncated_completions" in args:
         args["mask_truncated_completions"] = False  # otherwise there is nothing to learn from
-    apart = (REWARD_MODEL,) if "safety_threshold" in config else (REWARD_MODEL, SAFETY_MODEL)
+    apart = (REWARD_MODEL,) if "safety_threshold" in config else LEARNED
     scored = [role for role in apart if role in inputs]
     longest = {
         **{key: value for key, value in config.items() if key not in (*OF_PROMPTS, *OF_ROLLOUTS)},

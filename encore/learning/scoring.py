@@ -13,11 +13,11 @@ from encore.learning.completions import Record
 from encore.learning.resumable import stop_unless_finite
 from encore.learning.samplers import Sampled
 from encore.objectives.advantages import total
+from encore.recipe.kinds.rollout import LEARNED
 from encore.rewards.domains import check_routed, split
 from encore.sampling.turns import CALLS, TURNS
 
 Row = dict[str, Any]  # the columns of a prompt that rewards read
-LEARNED = ("reward_model", "safety_model")  # rewards of which NaN is a fault, not the absence of a reward
 KEPT = ("answer", "difficulty", "domain", *CALLS, TURNS)  # columns that completions.jsonl keeps
 # takes each function's name and domain, its weight, and the rewards of all completions; may raise UserError
 Check = Callable[[Any, Sequence[str], Tensor, Tensor], None]
@@ -162,7 +162,7 @@ class Scorer:
         """
         for column, name in enumerate(self.trainer.reward_func_names):
             reward, domain = split(name)
-            if reward in LEARNED:
+            if reward in LEARNED:  # whose NaN is a fault, not the absence of a reward
                 judged = [place for place, row in enumerate(rows) if domain in ("", row.get("domain"))]
                 lost = rewards[judged, column].isnan().any()
                 if self.trainer.accelerator.gather(lost).any():

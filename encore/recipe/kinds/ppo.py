@@ -7,7 +7,7 @@ from encore.recipe.base import Mistake, Model, NotNegative, Positive, below
 from encore.recipe.corpus import Corpus
 from encore.recipe.form import placed
 from encore.recipe.grpo_args import PpoArgs
-from encore.recipe.kinds.rollout import REWARD_MODEL, SAFETY_MODEL, RolloutStage
+from encore.recipe.kinds.rollout import LEARNED, REWARD_MODEL, SAFETY_MODEL, RolloutStage
 from encore.recipe.kinds.stage import rule
 from encore.recipe.mistakes import shown
 from encore.recipe.task import DataSet, WorldTask, no_documents, refusing
@@ -51,7 +51,7 @@ class Ptx(Model):
 class PpoStage(RolloutStage):
     """A stage that trains the policy by PPO."""
 
-    learned = (REWARD_MODEL, SAFETY_MODEL)
+    learned = LEARNED
     least_group = 1  # 1, because a critic needs no group
     needs_answers = False
     stands_for = {"chat": ("template",), "global_batch": ("gradient_accumulation_steps",)}

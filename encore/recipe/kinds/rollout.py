@@ -12,7 +12,7 @@ from encore.recipe.machine import Dtype
 from encore.recipe.reward_names import check_overlong
 from encore.recipe.task import Rewarded
 
-REWARD_MODEL, SAFETY_MODEL = "reward_model", "safety_model"
+REWARD_MODEL, SAFETY_MODEL = LEARNED = ("reward_model", "safety_model")  # rewards by models of a recipe
 FARTHEST = 100_000  # divisors are tried up to this number
 # arguments that change what completions are drawn from, or how -> the value without effect
 PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
