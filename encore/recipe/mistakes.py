@@ -113,7 +113,7 @@ def words(details: ErrorDetails, nullable: bool = False) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return how an error message names a value: `true`, `nothing`, `the text "a"`, `a list`, or the number."""
+    """Return how an error message names a value: `true`, `nothing`, `the text "a"`, `a list`, or a number."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None or value is NOTHING:
