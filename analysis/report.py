@@ -128,7 +128,7 @@ def render(
     recorded: Recorded | None = None,
 ) -> str:
     """Return the page, from its sections and their figures."""
-    run, scripts = results.run, [text("tables.js"), text("viewer.js"), text("folds.js")]
+    run, scripts = results.run, [text("tables.js"), text("viewer.js"), text("folds.js"), text("curves.js")]
     head = summary.head(run, results.numbers)
     pictures = _leading(drawn, head.measure)
     return TEMPLATES.get_template("report.html").render(

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from analysis.numbers.curve_metrics import named_in
 from analysis.numbers.run import Run
@@ -15,7 +16,15 @@ from analysis.page.figures import Plan
 from analysis.page.palette import colours
 from analysis.page.tables import Cells, Table, cells
 from analysis.page.view import View
-from analysis.training import effort, evaluations, learning_curves, objectives, ratio_histograms, series
+from analysis.training import (
+    effort,
+    evaluations,
+    interactive,
+    learning_curves,
+    objectives,
+    ratio_histograms,
+    series,
+)
 from encore.recipe.metric_names import REACHED
 
 
@@ -25,11 +34,14 @@ class Page:
 
     objectives: Cells
     conformance: Sequence[Mapping[Hashable, Any]]  # rows of the conformance table
+    curves: Markup  # the curves as JSON, for the script that draws them as the reader asks
 
 
-def view(run: Run, table: pd.DataFrame, losses: pd.DataFrame) -> View:
-    """Return the section; `losses` is the table of objectives.optimised()."""
-    page = Page(cells(objectives.grouped(losses)), objectives.conformance(run).to_dict("records"))
+def view(run: Run, table: pd.DataFrame, losses: pd.DataFrame, jobs: pd.DataFrame) -> View:
+    """Return the section; `losses` is the table of objectives.optimised(), and `jobs` has the run's jobs."""
+    curves = interactive.data(run, table, jobs, colours(run.recipe.arms(run.scale)))
+    conformance = objectives.conformance(run).to_dict("records")
+    page = Page(cells(objectives.grouped(losses)), conformance, curves)
     return View([Table("objectives", "Objectives", losses)], list(_figures(run, table)), page)
 
 
