@@ -46,7 +46,7 @@ def new(
         str | None, typer.Option(help="What it starts from: a folder, or org/name@commit.")
     ] = None,
 ) -> None:
-    """Write a recipe that runs: a base model, two arms, one claim, with comments."""
+    """Write a recipe that runs. It has a base model, two arms, one claim, and comments."""
     # imported late, as in all commands below: help must not wait for it
     from encore.commands import new as made
 
@@ -67,7 +67,7 @@ def run(
         bool, typer.Option("--dry-run", "-n", help="Say what would run, why, and its cost.")
     ] = False,
 ) -> None:
-    """Run a recipe, or go on with it, by snakemake; what is there and holds is kept."""
+    """Run a recipe by snakemake, or go on with it. What is there and holds is kept."""
     from encore.recipe.load import own_file  # imported late
 
     user_file = own_file({"recipe": recipe})
@@ -87,7 +87,7 @@ def run(
 
 @app.command()
 def register(recipe: Recipe, scale: Scale = "cpu") -> None:
-    """Write down what decides the claims, to be committed before the first judged run."""
+    """Write down what decides the claims of a recipe. Commit it before the first judged run."""
     from encore.commands.register import register as written  # imported late
 
     for line in written(recipe, scale):
@@ -96,7 +96,7 @@ def register(recipe: Recipe, scale: Scale = "cpu") -> None:
 
 @app.command("list")
 def _list(scale: Scale = "cpu") -> None:
-    """List the recipes: their cost, what has been run of them here, and their verdicts."""
+    """List the recipes: their cost, what has run here, their verdicts."""
     from encore.commands.catalogue import table  # imported late
 
     typer.echo(table(scale))
@@ -142,7 +142,7 @@ def report(
     which: Annotated[str, typer.Option(help=f"{', '.join(REPORTS)}.")] = "report",
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Print the summary of a report that has been made, and where its page is."""
+    """Print the summary of a finished report, and where its page is."""
     page = Path("results", Path(recipe).stem, scale, f"{which}.html")
     summary = page.with_suffix("") / "summary.txt"
     if not page.exists() or not summary.exists():
@@ -162,7 +162,7 @@ def watch(
     ] = Path("results"),
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8700,
 ) -> None:
-    """Serve a page on this machine that shows runs while they go on: jobs, curves, rollouts, warnings."""
+    """Serve a page on this machine that follows runs. It shows jobs, curves, rollouts and warnings."""
     from encore.commands.watch import serve  # imported late
 
     serve(results, recipes or [], port)
@@ -173,7 +173,7 @@ def judge(
     study: Annotated[Path, typer.Argument(help="The file of a study: where logs lie, and claims.")],
     out: Annotated[Path | None, typer.Option(help="The folder of the page. [default: beside it]")] = None,
 ) -> None:
-    """Judge runs that were made elsewhere, by their logs: verdicts, a page, CSV."""
+    """Judge runs that were made elsewhere, by their logs. Verdicts, a page and CSV files come out."""
     from analysis.study.judge import command  # imported late
 
     for line in command(study, out):
@@ -193,7 +193,7 @@ def power(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder of power.csv. [default: beside it]")] = None,
 ) -> None:
-    """Plan a study: how many seeds decide its claims, from the spread of a pilot."""
+    """Plan a study: how many seeds decide its claims. The spread is a pilot's, a record's or a number."""
     from analysis.study.power import command  # imported late
 
     for line in command(study, spread, out):
@@ -219,7 +219,7 @@ def export(
     ] = None,
     out: Annotated[Path, typer.Option(help="A folder.")] = Path("results/export"),
 ) -> None:
-    """Write results in a form that other tools read: Every Eval Ever, or a Workflow Run RO-Crate."""
+    """Write results in a form that other tools read. Forms: Every Eval Ever, Workflow Run RO-Crate."""
     if (to is Form.EVERY_EVAL_EVER) != (model is not None):
         raise UserError(f"--model: it goes with --to {Form.EVERY_EVAL_EVER}, and is needed there")
     if model is not None:
@@ -236,7 +236,7 @@ def export(
 
 @app.command()
 def doctor() -> None:
-    """Report what this machine can do: packages, GPUs, vLLM, Slurm, memory, disk."""
+    """Report what this machine can do. It looks at packages, GPUs, vLLM, Slurm, memory and disk."""
     from encore.commands.doctor import findings  # imported late
 
     for finding in findings():
@@ -252,7 +252,7 @@ def push(
     ] = False,
     public: Annotated[bool, typer.Option("--public", help="Default: private.")] = False,
 ) -> None:
-    """Lay a model out for the Hub: weights, card, results in lm-eval's form. Only --really uploads it."""
+    """Lay a model out for the Hub: weights, card, results. Only --really uploads them."""
     from encore.runtime.environment import quiet_environment  # imported late
 
     quiet_environment(names_hub=True)

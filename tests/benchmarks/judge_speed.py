@@ -15,7 +15,6 @@ import argparse
 import csv
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -70,15 +69,15 @@ def study(folder: Path, form: str, runs: int, steps: int) -> Path:
 def judged(path: Path) -> dict[str, float]:
     """Judge a study in a process of its own, and return what that took."""
     load, began = os.getloadavg()[0], time.perf_counter()
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "encore", "judge", str(path)]
-    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-    wall = time.perf_counter() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)  # of this child and its own children alone
+    if os.waitstatus_to_exitcode(status):
+        raise SystemExit(f"{' '.join(command)} failed")
     return {
-        "wall_s": wall,
-        "cpu_s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-        "memory_mib": after.ru_maxrss / 1024,  # of the largest child so far: a later form may be hidden
+        "wall_s": time.perf_counter() - began,
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+        "memory_mib": usage.ru_maxrss / 1024,
         "load": load,
     }
 
