@@ -88,9 +88,11 @@ def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assu
     training, generation = _learning(graph, node, stage, job, assumed)
     rewards = _members(graph, inputs.get("reward_model")) + _members(graph, inputs.get("safety_model"))
     reference, critic, uncounted = None, None, list[str]()
-    by_kl = isinstance(stage, GrpoStage) and stage.args.beta and not training.lora
-    if isinstance(stage, DpoStage | PpoStage) or by_kl:
-        reference = _policy_of(graph, inputs["reference"]) if "reference" in inputs else job.policy
+    by_kl = isinstance(stage, PpoStage) or (isinstance(stage, GrpoStage) and bool(stage.args.beta))
+    if "reference" in inputs:
+        reference = _policy_of(graph, inputs["reference"])
+    elif isinstance(stage, DpoStage) or (by_kl and not training.lora):  # else: the policy without its adapters
+        reference = job.policy
     if isinstance(stage, PpoStage):
         start = stage.critic or ("reward_model" if "reward_model" in inputs else "policy")
         critic = rewards[0] if start == "reward_model" and rewards else job.policy

@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
 
 from encore.errors import UserError, known
+from encore.recipe import likeness
 from encore.recipe.base import (
     SOME_TEXT,
     Identifier,
@@ -177,10 +178,7 @@ class Document(Model):
         yield from below("", self._mistaken_dials())
 
     def _mistaken_scales(self) -> Iterator[Mistake]:
-        others = [name for name, scale in self.scales.items() if scale.like is None]
-        for name, scale in self.scales.items():
-            like = [scale.like] if scale.like is not None else ()
-            known(f"scales.{name}.like", like, others, "scale that is like no other")
+        likeness.check({name: scale.like for name, scale in self.scales.items()})
         for name in self.without:
             if name in self.scales:
                 yield f"without.{name}", "the recipe has this scale; remove one of the two"

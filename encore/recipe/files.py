@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from encore.errors import Mistakes, UserError
-from encore.recipe import strict_yaml
+from encore.recipe import likeness, strict_yaml
 from encore.recipe.presets import Presets, laid
 from encore.recipe.strict_yaml import Content
 
@@ -119,10 +119,11 @@ class Files:
 
     def _scale(self, keys: list[str], says: str) -> str:
         """Return the scale that a line is about, by its keys; "" if the line is about recipe.yaml."""
-        for scale, content in self.further.items():
+        like = {name: content.get("like") for name, content in self.further.items()}
+        for scale in self.further:
             if not re.search(rf"\(scale {re.escape(scale)}[,)]", says):
                 continue
-            for name in (scale, content.get("like", "")):
+            for name in likeness.chain(like, scale):
                 if _says(self.further.get(name, {}), keys):
                     return name
             return "" if _says(self.main, keys) else scale

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from encore.errors import Mistakes, UserError, known
-from encore.recipe import evals, protocols
+from encore.recipe import evals, likeness, protocols
 from encore.recipe.kinds import KINDS, check_layer
 from encore.recipe.strict_yaml import Content
 
@@ -19,8 +19,8 @@ class Layers:
 
     def of_scale(self, scale: str) -> list[Content]:
         """Return the layers of a scale: first the layers of the scale that it is like."""
-        own_layer = self.content["scales"][scale]
-        return [self.content["scales"][own_layer["like"]], own_layer] if "like" in own_layer else [own_layer]
+        names = likeness.chain(likeness.of_content(self.content), scale)
+        return [self.content["scales"][name] for name in reversed(names)]
 
     def lacks(self, scale: str, arm: str) -> bool:
         """Return whether the scale says that an arm does not exist there."""
@@ -49,31 +49,6 @@ class Layers:
                 merged["tasks"] = {name: protocols.completed(task) for name, task in merged["tasks"].items()}
             self._merged[key] = merged
         return self._merged[key]
-
-
-def alike(content: Content) -> Content:
-    """Return the content; each list of scales in it also names the scales that are `like` one in the list.
-
-    A scale that is `like: cpu` thus has the arms, claims and published numbers of cpu.
-    """
-    copies: dict[str, list[str]] = {}
-    for scale, said in content["scales"].items():
-        if "like" in said:
-            copies.setdefault(said["like"], []).append(scale)
-
-    def named(entry: Content) -> Content:
-        if "scales" not in entry:
-            return entry
-        every = [name for scale in entry["scales"] for name in (scale, *copies.get(scale, ()))]
-        return {**entry, "scales": list(dict.fromkeys(every))}
-
-    sections = {key: content[key] for key in ("claims", "arms", "published") if key in content}
-    return {**content} | {
-        key: [named(entry) for entry in entries]
-        if isinstance(entries, list)
-        else {name: named(entry) for name, entry in entries.items()}
-        for key, entries in sections.items()
-    }
 
 
 def merge(base: Content, over: Content) -> Content:

@@ -16,7 +16,8 @@ from encore.recipe.document import Document, ScaleFile
 from encore.recipe.files import PRESETS, Files, of_file, read_files
 from encore.recipe.files import recipes as recipes_in
 from encore.recipe.graph import Graph, Node
-from encore.recipe.layers import Layers, alike, check_layers, check_nulls
+from encore.recipe.layers import Layers, check_layers, check_nulls
+from encore.recipe.likeness import alike
 from encore.recipe.presets import Presets
 from encore.recipe.recipe import Recipe
 from encore.recipe.strict_yaml import Content

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from encore.errors import UserError, nearest
-from encore.recipe import document, evals, kinds
+from encore.recipe import document, evals, kinds, likeness
 from encore.recipe.claims import Claim
 from encore.recipe.document import Document
 from encore.recipe.evals import Evals
@@ -138,6 +138,6 @@ class Recipe:
 
     def _seeds(self, scale: str) -> int:
         """Return the number of seeds of the scale: its own, its like scale's, or the recipe's."""
-        at = self.document.scales[scale]
-        like = self.document.scales[at.like].seeds if at.like else None
-        return at.seeds or like or self.document.seeds
+        scales = self.document.scales
+        names = likeness.chain({name: at.like for name, at in scales.items()}, scale)
+        return next(filter(None, (scales[name].seeds for name in names)), self.document.seeds)

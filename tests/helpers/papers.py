@@ -118,4 +118,5 @@ def _preset(name: str) -> tuple[Any, list[str]]:
 
 
 WITH_GPU = [name for name, recipe in RECIPES.items() if "gpu" in recipe.scales]
+WITH_24_GB = [name for name, recipe in RECIPES.items() if "gpu-24gb" in recipe.scales]
 OFFLINE = ("r1_zero", "tldr", "deepseekmath", "policy_gradient")  # have every kind of stage between them

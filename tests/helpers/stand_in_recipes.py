@@ -10,6 +10,7 @@ from typing import Any
 
 from stocked_hub import ROWS
 
+from encore.recipe import likeness
 from encore.recipe.graph import Graph
 from encore.recipe.layers import Layers
 from encore.recipe.recipe import Recipe
@@ -67,9 +68,10 @@ def graph(recipes: Iterable[Recipe]) -> Graph:
 
 def only(recipe: Recipe, scale: str) -> Recipe:
     """The recipe without the layers of other scales."""
-    own = recipe.layers.content["scales"][scale]
-    layers = {name: recipe.layers.content["scales"][name] for name in (own.get("like", scale), scale)}
-    return Recipe(recipe.name, Layers({**recipe.layers.content, "scales": layers}))
+    content = recipe.layers.content
+    names = likeness.chain(likeness.of_content(content), scale)
+    layers = {name: content["scales"][name] for name in reversed(names)}
+    return Recipe(recipe.name, Layers({**content, "scales": layers}))
 
 
 def _small(value: Any, greedy: bool, within: str = "") -> Any:

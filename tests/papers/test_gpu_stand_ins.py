@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import stand_in_recipes
 from forked_jobs import forked
-from papers import OFFLINE, RECIPES, WITH_GPU
+from papers import OFFLINE, RECIPES, WITH_24_GB, WITH_GPU
 from stand_in_recipes import MACHINE, half_are_right
 from stocked_hub import stocked
 
@@ -66,11 +66,14 @@ def try_all(graph: Graph, recipe: str, scale: str, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", WITH_GPU)
-def test_two_steps_of_every_stage(recipe, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("recipe", "scale"),
+    [*((name, "gpu") for name in WITH_GPU), *((name, "gpu-24gb") for name in WITH_24_GB)],
+)
+def test_two_steps_of_every_stage(recipe, scale, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    own = stand_in_recipes.only(RECIPES[recipe], "gpu")
-    try_all(stand_in_recipes.graph([own]), recipe, "gpu", tmp_path)
+    own = stand_in_recipes.only(RECIPES[recipe], scale)
+    try_all(stand_in_recipes.graph([own]), recipe, scale, tmp_path)
 
 
 @pytest.mark.slow

@@ -251,6 +251,15 @@ def test_a_prompt_that_a_group_shares_is_held_once():
     assert 5.5e9 < memory.of_trainer(job, GPUS["H200"]).total < 2 * 5.5e9
 
 
+def test_ppo_by_adapters_holds_no_reference_beside_the_policy():
+    whole, adapted = (
+        of_node(GRAPH, Node("instructgpt", scale, "base-recipe", 0, "ppo", "stage"), Assumptions())
+        for scale in ("gpu", "gpu-24gb")
+    )
+    assert of_model(whole.reference).parameters == of_model(adapted.policy).parameters
+    assert adapted.reference is None
+
+
 def test_a_model_that_an_earlier_stage_has_stretched_stays_so():
     node = Node("distill", "gpu", "distilled-then-rl", 0, "rl", "stage")
     job = of_node(GRAPH, node, Assumptions())

@@ -69,6 +69,18 @@ def test_it_has_the_arms_claims_numbers_and_seeds_of_the_other(like):
     assert like.load()["paper"].selection("gpu", "report", None)[1] == [0]
 
 
+def test_it_may_be_like_one_that_is_like_a_third(like):
+    like.set("paper", "scales/paper/like", "gpu")
+    like.set("paper", "scales/gpu/arms", {"hot": None})
+    like.set("paper", "scales/cpu/seeds", 2)
+    recipe = like.load()["paper"]
+    assert recipe.arms("paper") == recipe.arms("gpu") == ["base-recipe", "only-cpu"]
+    assert recipe.selection("paper", "report", None)[1] == [0, 1]
+    graph = Graph(like.load())
+    sizes = [graph.config(Node("paper", scale, "base-recipe", 0, "grpo", "stage")) for scale in ("paper", "gpu")]
+    assert sizes[0]["args"]["learning_rate"] == sizes[1]["args"]["learning_rate"]
+
+
 def test_what_it_needs_of_another_recipe_is_of_its_own_scale(like):
     like.set("tiny", "scales/gpu/stages", {"pretrain": {"model": {"hidden_size": 128}}})
     graph = Graph(like.load())
@@ -86,12 +98,12 @@ def test_nothing_of_the_other_changes(folder, like):
 @pytest.mark.parametrize(
     ("scale", "other", "message"),
     [
-        ("gpu", "cqu", 'scales.gpu.like: unknown scale that is like no other "cqu"; did you mean "cpu"?'),
-        ("gpu", "gpu", 'scales.gpu.like: unknown scale that is like no other "gpu"'),
-        ("paper", "gpu", 'scales.paper.like: unknown scale that is like no other "gpu"'),
+        ("gpu", "cqu", 'scales.gpu.like: unknown other scale "cqu"; did you mean "cpu"?'),
+        ("gpu", "gpu", 'scales.gpu.like: unknown other scale "gpu"'),
+        ("cpu", "gpu", "scales.cpu.like: cpu is like gpu is like cpu: they go in a circle"),
     ],
 )
-def test_it_is_like_one_that_says_itself_what_it_is(like, scale, other, message):
+def test_it_is_like_another_one_that_says_itself_what_it_is(like, scale, other, message):
     like.set("paper", f"scales/{scale}/like", other)
     assert message in like.mistake()
 

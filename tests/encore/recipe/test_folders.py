@@ -111,7 +111,7 @@ CLAIM = {
         ({"titel": "x"}, "paper.yaml: titel: unknown key; valid: about, arms"),
         ({"stages": {"grpo": {"arg": {}}}}, 'paper.yaml: stages.grpo.arg: unknown key; did you mean "args"?'),
         ({"stages": {"grpp": {}}}, 'paper.yaml: stages.grpp: unknown stage; did you mean "grpo"?'),
-        ({"like": "cqu"}, 'paper.yaml: like: unknown scale that is like no other "cqu"; did you mean "cpu"?'),
+        ({"like": "cqu"}, 'paper.yaml: like: unknown other scale "cqu"; did you mean "cpu"?'),
         (
             {"claims": {"large": CLAIM | {"test": {"margins": 1}}}},
             'paper.yaml: claims.large.test.margins: unknown key; did you mean "margin"?',

@@ -66,6 +66,7 @@ def test_every_task_that_names_a_protocol_is_in_that_table():
         (name, scale, task)
         for name, recipe in RECIPES.items()
         for scale in recipe.scales
+        if scale != "gpu-24gb"  # its tasks are those of gpu
         for arm in recipe.arms(scale)
         for task, spec in recipe.layers.merged(scale, arm, "evals").get("tasks", {}).items()
         if "protocol" in spec

@@ -1,0 +1,76 @@
+"""The key `like` of a scale: another scale, whose layers, arms, claims and published numbers are its own too."""
+
+from collections.abc import Mapping
+
+from encore.errors import UserError, known
+from encore.recipe.strict_yaml import Content
+
+
+def chain(like: Mapping[str, str | None], scale: str) -> list[str]:
+    """Return the scale, the scale that it is like, the scale that the latter is like, and so on.
+
+    `like` names for each scale the scale that it is like, or None. A circle ends before its first repetition.
+    """
+    names = [scale]
+    while (after := like.get(names[-1])) is not None and after not in names:
+        names.append(after)
+    return names
+
+
+def of_content(content: Content) -> dict[str, str | None]:
+    """Return for each scale of a recipe's content the scale that it is like, or None."""
+    return {name: said.get("like") for name, said in content["scales"].items()}
+
+
+def check(like: Mapping[str, str | None]) -> None:
+    """Raise UserError if a scale is like one that the recipe lacks, or in the end like itself."""
+    for scale, other in like.items():
+        if other is None:
+            continue
+        place = f"scales.{scale}.like"
+        known(place, [other], [name for name in like if name != scale], "other scale")
+        names = chain(like, scale)
+        if like.get(names[-1]) is not None:
+            raise UserError(f"{place}: {' is like '.join([*names, str(like[names[-1]])])}: they go in a circle")
+
+
+def alike(content: Content) -> Content:
+    """Return the content; each list of scales in it also names the scales that are `like` one in the list.
+
+    A scale that is `like: cpu` thus has the arms, claims and published numbers of cpu, but for those of an
+    arm that the scale sets to null.
+    """
+    like = of_content(content)
+    chains = {scale: chain(like, scale) for scale in like}
+    removed = {scale: _removed_arms(content["scales"][scale]) for scale in like}
+
+    def named(entry: Content) -> Content:
+        if "scales" not in entry:
+            return entry
+        every = [
+            name
+            for scale in entry["scales"]
+            for name in (scale, *(other for other, names in chains.items() if scale in names))
+            if name in entry["scales"] or not _arms(entry) & removed.get(name, set())
+        ]
+        return {**entry, "scales": list(dict.fromkeys(every))}
+
+    sections = {key: content[key] for key in ("claims", "arms", "published") if key in content}
+    return {**content} | {
+        key: [named(entry) for entry in entries]
+        if isinstance(entries, list)
+        else {name: named(entry) for name, entry in entries.items()}
+        for key, entries in sections.items()
+    }
+
+
+def _removed_arms(layer: Content) -> set[str]:
+    """Return the arms that a scale's layer sets to null."""
+    return {name for name, arm in layer.get("arms", {}).items() if arm is None}
+
+
+def _arms(entry: Content) -> set[str]:
+    """Return the arms that a claim compares, or that a published number stands beside."""
+    test = entry.get("test", {})
+    places = [entry.get("at"), test.get("of"), test.get("against")] if isinstance(test, dict) else []
+    return {place.partition("/")[0] for place in places if isinstance(place, str)}
