@@ -67,17 +67,16 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
     return replace(job, gpus=min(job.gpus, every.width), policy=policy, generation=every)
 
 
-def _policy_of(graph: Graph, node: Node) -> Model | None:
+def _policy_of(graph: Graph, node: Node | None) -> Model | None:
     """Return the model that a stage starts from, or its product; None if nothing names a model."""
+    if node is None:
+        return None
     model: Model | None = getattr(graph.stage(node), "model", None)
-    if model:
-        return model
-    source = graph.inputs(node).get("policy")
-    return _policy_of(graph, source) if source else None
+    return model or _policy_of(graph, graph.inputs(node).get("policy"))
 
 
 def _members(graph: Graph, node: Node | None) -> tuple[Model, ...]:
-    """Return the number of networks in a reward model."""
+    """Return the networks of a reward model, all alike; () without a reward model."""
     model = _policy_of(graph, node) if node else None
     return (model,) * getattr(graph.stage(node), "members", 1) if node and model else ()
 
@@ -87,12 +86,10 @@ def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assu
     inputs = graph.inputs(node)
     training, generation = _learning(graph, node, stage, job, assumed)
     rewards = _members(graph, inputs.get("reward_model")) + _members(graph, inputs.get("safety_model"))
-    reference, critic, uncounted = None, None, list[str]()
+    reference, critic, uncounted = _policy_of(graph, inputs.get("reference")), None, list[str]()
     by_kl = isinstance(stage, PpoStage) or (isinstance(stage, GrpoStage) and bool(stage.args.beta))
-    if "reference" in inputs:
-        reference = _policy_of(graph, inputs["reference"])
-    elif isinstance(stage, DpoStage) or (by_kl and not training.lora):  # else: the policy without its adapters
-        reference = job.policy
+    if isinstance(stage, DpoStage) or (by_kl and not training.lora):  # adapters are switched off for it
+        reference = reference or job.policy
     if isinstance(stage, PpoStage):
         start = stage.critic or ("reward_model" if "reward_model" in inputs else "policy")
         critic = rewards[0] if start == "reward_model" and rewards else job.policy
@@ -258,7 +255,7 @@ def _labels(graph: Graph, node: Node, stage: LabelStage, job: Job, assumed: Assu
         read = shown * asked
     elif stage.by in ("reward_model", "self"):
         source = inputs.get("reward_model") or inputs.get("policy")
-        policy = _policy_of(graph, source) if source else None
+        policy = _policy_of(graph, source)
         read = shown * replies * (2 if stage.by == "self" else len(_members(graph, source)))
     else:
         return replace(job, gpus=0)
@@ -295,7 +292,7 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
         gpus=min(gpus, whole.width),
         policy=policy,
         generation=whole,
-        reference=_policy_of(graph, inputs["reference"]) if "reference" in inputs else None,
+        reference=_policy_of(graph, inputs.get("reference")),
         rewards=_members(graph, inputs.get("proxy")),
         judges=tuple(judges),
         unknown=tuple(unknown),

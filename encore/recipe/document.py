@@ -178,7 +178,7 @@ class Document(Model):
         yield from below("", self._mistaken_dials())
 
     def _mistaken_scales(self) -> Iterator[Mistake]:
-        likeness.check({name: scale.like for name, scale in self.scales.items()})
+        likeness.check_likeness({name: scale.like for name, scale in self.scales.items()})
         for name in self.without:
             if name in self.scales:
                 yield f"without.{name}", "the recipe has this scale; remove one of the two"

@@ -1,4 +1,4 @@
-"""The key `like` of a scale: another scale, whose layers, arms, claims and published numbers are its own too."""
+"""The key `like` of a scale: another scale, whose layers, arms, claims and published numbers it has too."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ def of_content(content: Content) -> dict[str, str | None]:
     return {name: said.get("like") for name, said in content["scales"].items()}
 
 
-def check(like: Mapping[str, str | None]) -> None:
+def check_likeness(like: Mapping[str, str | None]) -> None:
     """Raise UserError if a scale is like one that the recipe lacks, or in the end like itself."""
     for scale, other in like.items():
         if other is None:
@@ -30,15 +30,15 @@ def check(like: Mapping[str, str | None]) -> None:
         place = f"scales.{scale}.like"
         known(place, [other], [name for name in like if name != scale], "other scale")
         names = chain(like, scale)
-        if like.get(names[-1]) is not None:
-            raise UserError(f"{place}: {' is like '.join([*names, str(like[names[-1]])])}: they go in a circle")
+        if first := like.get(names[-1]):
+            raise UserError(f"{place}: {' is like '.join([*names, first])}: they go in a circle")
 
 
 def alike(content: Content) -> Content:
     """Return the content; each list of scales in it also names the scales that are `like` one in the list.
 
-    A scale that is `like: cpu` thus has the arms, claims and published numbers of cpu, but for those of an
-    arm that the scale sets to null.
+    A scale that is `like: cpu` thus has the arms, claims and published numbers of cpu. If it sets an arm to
+    null, it lacks the claims and numbers of this arm too.
     """
     like = of_content(content)
     chains = {scale: chain(like, scale) for scale in like}

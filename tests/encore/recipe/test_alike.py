@@ -69,6 +69,23 @@ def test_it_has_the_arms_claims_numbers_and_seeds_of_the_other(like):
     assert like.load()["paper"].selection("gpu", "report", None)[1] == [0]
 
 
+def test_an_arm_that_it_sets_to_null_takes_its_claims_and_numbers_along(like):
+    claim = like.specs["paper"]["claims"]["lifts"] | {"scales": ["cpu"]}
+    test = claim["test"] | {"of": "hot/after", "against": None}
+    hot = claim | {"test": {key: value for key, value in test.items() if value is not None}}
+    number = {"what": "x", "value": 1.0, "source": "y", "scales": ["cpu"], "metric": test["metric"]}
+    like.set("paper", "claims", {"lifts": claim, "hot": hot})
+    like.set("paper", "published", [number | {"at": "hot/after"}])
+    assert [*like.load()["paper"].document.claims["hot"].scales] == ["cpu", "gpu"]
+    like.set("paper", "scales/gpu/arms", {"hot": None})
+    recipe = like.load()["paper"]
+    assert {name: claim.scales for name, claim in recipe.document.claims.items()} == {
+        "lifts": ("cpu", "gpu"),
+        "hot": ("cpu",),
+    }
+    assert recipe.document.published[0].scales == ("cpu",)
+
+
 def test_it_may_be_like_one_that_is_like_a_third(like):
     like.set("paper", "scales/paper/like", "gpu")
     like.set("paper", "scales/gpu/arms", {"hot": None})
@@ -77,8 +94,8 @@ def test_it_may_be_like_one_that_is_like_a_third(like):
     assert recipe.arms("paper") == recipe.arms("gpu") == ["base-recipe", "only-cpu"]
     assert recipe.selection("paper", "report", None)[1] == [0, 1]
     graph = Graph(like.load())
-    sizes = [graph.config(Node("paper", scale, "base-recipe", 0, "grpo", "stage")) for scale in ("paper", "gpu")]
-    assert sizes[0]["args"]["learning_rate"] == sizes[1]["args"]["learning_rate"]
+    nodes = [Node("paper", scale, "base-recipe", 0, "grpo", "stage") for scale in ("paper", "gpu")]
+    assert graph.config(nodes[0])["args"] == graph.config(nodes[1])["args"]
 
 
 def test_what_it_needs_of_another_recipe_is_of_its_own_scale(like):
