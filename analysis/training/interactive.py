@@ -19,15 +19,18 @@ LOGGED = ("reward", "regret", "rewards/accuracies")
 FEWEST, MOST, OF_ALL_ARMS = 12, 40, 320
 DIGITS = 3
 # axis -> the column of the jobs that it counts; none for the two that the training logs
-AXES = {"updates": None, "samples": None, "seconds of a job": "wall_s", "FLOP (estimate)": "flops"}
+AXES = {"updates": None, "samples": None, "seconds (median job)": "wall_s", "FLOP (estimate)": "flops"}
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stage of an arm on its curve: the steps that it made, and what its jobs took as a mean over seeds."""
+    """A stage of an arm on its curve: the steps that it made, and what its median job took.
+
+    The median of the seeds' jobs, for a job that was paused in between has the pause in its seconds.
+    """
 
     steps: float
-    spent: Mapping[str, float]  # column of the jobs -> mean
+    spent: Mapping[str, float]  # column of the jobs -> median
 
 
 def data(run: Run, table: pd.DataFrame, jobs: pd.DataFrame, palette: Mapping[str, str]) -> Markup:
@@ -83,7 +86,7 @@ def _stretches(table: pd.DataFrame, jobs: pd.DataFrame, arm: str, by: str) -> li
     stretches = []
     for node in logged.node.unique():
         of_stage = jobs[(jobs.arm == arm) & (jobs.stage == node)]
-        spent = {column: float(of_stage[column].mean()) for column in AXES.values() if column}
+        spent = {column: float(of_stage[column].median()) for column in AXES.values() if column}
         stretches.append(Stretch(float(logged.step[logged.node == node].max()), spent))
     return stretches
 

@@ -4,8 +4,8 @@ import re
 
 
 def ends(tab) -> dict[str, float]:
-    """Return the arms that are drawn, with their values at the right end, as the page says them."""
-    text = tab.locator("#curves-said").inner_text().partition(": ")[2]
+    """Return the arms that are drawn, with the values that the page says of them, the highest first."""
+    text = tab.locator("#curves-said").inner_text().partition(": ")[2].replace("\u2212", "-")
     return {arm: float(value) for arm, value in re.findall(r"([\w-]+) (-?[\d.e+-]*\d)", text)}
 
 
@@ -14,8 +14,11 @@ def test_measure_axis_and_arms_can_be_chosen(visit):
     tab.locator("#pictures a[href='#curves-form']").click()
     first = ends(tab)
     assert len(first) == tab.locator("#curves polyline").count() > 1
+    values = [*first.values()]
+    assert values == sorted(values, reverse=True)
+    name = tab.locator("#curves-arms label").first.inner_text()
     tab.locator("#curves-arms input").first.uncheck()
-    assert [*ends(tab)] == [*first][1:]
+    assert ends(tab) == {arm: value for arm, value in first.items() if arm != name}
     tab.locator("#curves-arms input").first.check()
     assert ends(tab) == first
     before = tab.locator("#curves").inner_html()
@@ -26,15 +29,18 @@ def test_measure_axis_and_arms_can_be_chosen(visit):
     assert "Reward" in measures
     tab.select_option("select[name=measure]", label="Entropy of the policy, nats per token")
     assert ends(tab) != first
-    for box in tab.locator("#curves-arms input").all():
-        box.uncheck()
-    assert "Nothing is logged here" in tab.locator("#curves-said").inner_text()
+    tab.locator("#curves-form button[name=none]").click()
+    assert tab.locator("#curves-said").inner_text() == "Tick an arm."
+    tab.locator("#curves-arms input").first.check()
+    assert tab.locator("#curves polygon").count() == 1  # with its range, which many arms would cover
+    tab.locator("#curves-form button[name=every]").click()
+    assert len(ends(tab)) == len(first)
 
 
 def test_a_part_of_the_axis_is_seen_larger_and_all_of_it_again(visit):
     tab = visit(1400)
     tab.locator("#curves").scroll_into_view_if_needed()
-    whole, last = tab.locator("#curves-form button"), tab.locator("#curves text").last
+    whole, last = tab.locator("#curves-form button[name=whole]"), tab.locator("#curves > text").last
     assert whole.is_hidden()
     assert last.inner_html() == "updates"
     ticks = tab.locator("#curves text").all_inner_texts()
@@ -48,6 +54,11 @@ def test_a_part_of_the_axis_is_seen_larger_and_all_of_it_again(visit):
 
     drag(0.5, 0.5)  # a click
     assert whole.is_hidden()
+    last_points = tab.locator("#curves-said").inner_text()
+    tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + 80)
+    assert re.search(r" at \d+ updates: ", tab.locator("#curves-said").inner_text())
+    tab.mouse.move(0, 0)
+    assert tab.locator("#curves-said").inner_text() == last_points
     drag(0.95, 0.3)  # to the left, as well as to the right
     assert whole.is_visible()
     assert tab.locator("#curves text").all_inner_texts() != ticks

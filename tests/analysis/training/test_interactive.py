@@ -42,9 +42,16 @@ def test_stages_are_joined_on_every_axis():
     assert arm["colour"] == "#000001"
     assert arm["axes"]["updates"] == [1, 2, 3, 4, 5]
     assert arm["axes"]["samples"] == [8, 16, 24, 32, 40]
-    assert arm["axes"]["seconds of a job"] == [5, 10, 30, 50, 70]  # 5 a step in the first, 20 in the second
+    assert arm["axes"]["seconds (median job)"] == [5, 10, 30, 50, 70]  # 5 a step in the first, 20 in the second
     assert arm["axes"]["FLOP (estimate)"] == pytest.approx([0.5e9, 1e9, 1.67e9, 2.33e9, 3e9])
     assert charts["Reward"][0]["mean"] == [1, 2, 3, 4, 5]
+
+
+def test_a_job_that_was_paused_does_not_stretch_the_axis():
+    rows = [row for seed in range(3) for row in curve("one", "grpo", seed, [1, 2])]
+    spent = jobs(*(("one", seed, "grpo", wall, 1e9) for seed, wall in enumerate((10.0, 12.0, 8000.0))))
+    (arm,), _ = read(rows, spent)
+    assert arm["axes"]["seconds (median job)"] == [6, 12]
 
 
 def test_a_line_has_the_mean_and_the_range_of_its_seeds():
@@ -54,14 +61,14 @@ def test_a_line_has_the_mean_and_the_range_of_its_seeds():
     assert [arm["name"] for arm in arms] == ["one", "two"]  # the arm that logged nothing is left out
     assert charts["Reward"][0] == {"mean": [2, 4], "low": [1, 2], "high": [3, 6]}
     assert charts["Reward"][1]["high"] == [0, 0]
-    assert arms[0]["axes"]["seconds of a job"] == [10, 20]  # the mean of both seeds
+    assert arms[0]["axes"]["seconds (median job)"] == [10, 20]  # the median of both seeds
     assert "Accuracy of training rollouts" not in charts
 
 
 def test_an_axis_without_numbers_is_left_out():
     rows = [row for row in curve("one", "grpo", 0, [1, 2]) if row[4] != "samples"]
     (arm,), _ = read(rows, jobs(("one", 0, "grpo", 10.0, float("nan"))))
-    assert [*arm["axes"]] == ["updates", "seconds of a job"]
+    assert [*arm["axes"]] == ["updates", "seconds (median job)"]
 
 
 def test_without_a_curve_there_is_nothing_to_draw():
