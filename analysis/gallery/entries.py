@@ -61,15 +61,14 @@ class Entry:
 
     @property
     def groups(self) -> list[Group]:
-        """The claims by column: papers' primary claims, papers' others, our claims, sanity checks."""
-        papers, ours, sanity = scoreboard.groups(self.lines)
+        """The claims by column: papers' primary claims, papers' others, our claims."""
+        papers, ours, _ = scoreboard.groups(self.lines)
         primary = [line for line in papers if line.family == "primary"]
         others = [line for line in papers if line.family != "primary"]
         return [
-            Group("primary", primary),
-            Group("secondary", others),
-            Group("ours", ours),
-            Group("sanity", sanity),
+            Group("Primary claims", primary),
+            Group("Secondary claims", others),
+            Group("Our own claims", ours),
         ]
 
     @property

@@ -22,16 +22,18 @@ def _planned(run: Run, trained: pd.DataFrame) -> list[float]:
 
 
 def cost(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
-    """Return the cost of each stage of each arm, summed over seeds, and the total.
+    """Return the cost of each stage of each arm, of all seeds together, and the total.
 
-    `trained` is provenance.jobs.jobs(). Work that arms share counts once.
+    `trained` is provenance.jobs.jobs(). Work that arms share counts once. The time is the median run's times
+    the number of runs, for a run that was paused has the pause in its time.
     """
     numeric = ["wall_s", "cpu_s", "planned_s", "tokens", "flops"]
     amounts = trained.assign(planned_s=_planned(run, trained))[["arm", "stage", *numeric]]
     amounts[numeric] = amounts[numeric].apply(pd.to_numeric, errors="coerce")
     groups = amounts.groupby(["stage", "arm"], sort=False)
-    frame = groups[numeric].sum().assign(runs=groups.size()).reset_index()
-    total = {"stage": "all", "arm": "", "runs": len(amounts)} | amounts[numeric].sum().to_dict()
+    wall = groups["wall_s"].median() * groups["wall_s"].count()
+    frame = groups[numeric].sum().assign(runs=groups.size(), wall_s=wall).reset_index()
+    total = {"stage": "all", "arm": "", "runs": len(amounts)} | frame[numeric].sum().to_dict()
     frame = pd.concat([frame, pd.DataFrame([total])], ignore_index=True)
     frame["tokens_per_s"] = frame.tokens / frame.wall_s.where(frame.wall_s > 0)
     return frame[["stage", "arm", "runs", "wall_s", "cpu_s", "planned_s", "tokens", "tokens_per_s", "flops"]]
@@ -55,7 +57,7 @@ def of_a_seed(run: Run, trained: pd.DataFrame) -> dict[str, float]:
     Work that the arms share counts once. Evaluations are not counted: they record no time.
     """
     walls = trained.assign(wall_s=pd.to_numeric(trained.wall_s, errors="coerce"))
-    means = walls.groupby(["arm", "stage"])["wall_s"].mean().to_dict()
+    medians = walls.groupby(["arm", "stage"])["wall_s"].median().to_dict()
     stages = {
         arm: {(node.arm, run.label(node)) for node in run.nodes(arm, run.seeds[0]) if node.kind == "stage"}
         for arm in run.arms
@@ -64,7 +66,7 @@ def of_a_seed(run: Run, trained: pd.DataFrame) -> dict[str, float]:
     for claim in run.recipe.claims(run.scale):
         arms = run.document.arms_of(claim) & set(stages)
         needed = {stage for arm in arms for stage in stages[arm]}
-        seconds[claim.id] = sum(means.get(stage, 0.0) for stage in needed)
+        seconds[claim.id] = sum(medians.get(stage, 0.0) for stage in needed)
     return seconds
 
 
@@ -74,7 +76,7 @@ def cost_shown(frame: pd.DataFrame) -> pd.DataFrame:
             "stage": frame.stage,
             "arm": frame.arm,
             "runs": frame.runs,
-            "time, added up": frame.wall_s.map(duration),
+            "time, median run × runs": frame.wall_s.map(duration),
             "planned": frame.planned_s.map(lambda s: duration(s) if s else DASH),
             "of plan": [
                 f"{s / p:.2f}" if p else DASH for s, p in zip(frame.wall_s, frame.planned_s, strict=True)

@@ -162,12 +162,24 @@ def keep(run: Run, table: pd.DataFrame, out: Path) -> None:
     registration.write(out / REGISTERED, run.scale, registered)
 
 
+SHORTLY = {
+    "registered": "Claims were fixed before the first run",
+    "partly registered": "Some claims were fixed before the first run",
+    "not registered": "No claim was fixed before the first run",
+}
+
+
 @dataclass(frozen=True)
 class Standing:
     """The standing of a page's claims: whether they are registered, in a word and in sentences."""
 
     word: str  # registered | partly registered | not registered; empty without claims
     said: str
+
+    @property
+    def short(self) -> str:
+        """The standing as a short sentence without its full stop; empty without claims."""
+        return SHORTLY.get(self.word, "")
 
 
 def standing(table: pd.DataFrame) -> Standing:

@@ -15,6 +15,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.page.interval_rows import paired
 from analysis.statistics.intervals import interval
+from analysis.verdicts.summary import plural
 from encore.recipe.graph import Node
 from encore.recipe.task import Rewarded
 
@@ -173,10 +174,11 @@ def notice(health: pd.DataFrame, collapses: pd.DataFrame) -> str:
     """
     fallen = collapses[collapses.collapsed > 0]
     parts = [f"{row.arm} collapsed in {row.collapsed} of {row.runs} runs" for row in fallen.itertuples()]
-    warned = health.arm[(health.state != "ok") & ~health.arm.isin(fallen.arm)].nunique()
-    if warned:
+    warned = health[(health.state != "ok") & ~health.arm.isin(fallen.arm)]
+    if len(warned):
         checks, more = ("health checks", "other ") if parts else ("Health checks", "")
-        parts.append(f"{checks} warn of {warned} {more}arm{'s' * (warned != 1)}")
+        names = _list([str(name).replace("_", " ") for name in warned.check.unique()])
+        parts.append(f"{checks} warn of {names} in {plural(warned.arm.nunique(), f'{more}arm')}")
     return f"{'; '.join(parts)}." if parts else ""
 
 

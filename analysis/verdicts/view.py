@@ -32,6 +32,7 @@ class Page:
     """The values that the template of verdicts shows."""
 
     said: list[str]  # the outcome, in sentences
+    by_median: bool  # whether the median decides a claim, as runs of one side alone collapsed
     notice: str  # notice of collapses and of arms with warnings; empty if nothing broke
     broken: str  # the same notice in full
     groups: Mapping[str, list[Verdict]]  # kind of claim -> the verdicts at the run's scale
@@ -64,6 +65,7 @@ def view(
     theirs, ours = _split(published)
     page = Page(
         said=sentences.sentences(run, numbers),
+        by_median=any(verdict.by_median for verdict in verdicts),
         notice=sentences.notice(health, judged.collapses),
         broken=sentences.broken(run, health, judged.collapses),
         groups=strips.grouped(verdicts, run.document.claims),

@@ -59,7 +59,7 @@ def test_it_says_what_a_reader_asks_for(page):
         "Where the uncertainty of accuracy comes from",
         " open</b>",
         "arm random was not run",
-        "they stand apart: compare directions, never levels",
+        "they stand apart: compare which arm is higher, not the numbers",
         "0123456789abcdef0123456789abcdef01234567",
         "torch 2.13.0",
         "most groups teach nothing",

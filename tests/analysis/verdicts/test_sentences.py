@@ -65,8 +65,8 @@ def test_what_broke_is_said_with_the_check_that_knows_why(run, numbers):
             "message": ["entropy fell to 0.001", "47% are cut", ""],
         }
     )
-    assert notice(checks, rates) == "random collapsed in 2 of 3 runs; health checks warn of 1 other arm."
-    assert notice(checks, rates[1:]) == "Health checks warn of 2 arms."
+    assert notice(checks, rates) == "random collapsed in 2 of 3 runs; health checks warn of truncation in 1 other arm."
+    assert notice(checks, rates[1:]) == "Health checks warn of entropy and truncation in 2 arms."
     assert broken(run, checks, rates) == (
         "random collapsed in 2 of 3 runs (entropy fell to 0.001); "
         "health checks warn of truncation in no-format (47% are cut)."
@@ -98,7 +98,7 @@ def test_a_model_in_words(run, numbers):
     for parameters, words in ((134_848, "0.13M"), (34e6, "34M"), (1.54e9, "1.5B")):
         rest = numbers[numbers.metric != "parameters"]
         sized = pd.concat([rest, pd.DataFrame([row | {"value": parameters}])])
-        assert in_words.model(run, sized) == f"{words}-parameter model made here"
+        assert in_words.model(run, sized) == f"{words}-parameter model trained here from scratch"
     assert in_words.model(run, numbers[numbers.metric != "parameters"]) == in_words.UNKNOWN
 
 
