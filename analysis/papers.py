@@ -29,7 +29,8 @@ HEAD = f"""# What papers say, and how much of it is tested here
 A square is a table, figure or claim of a paper, in the order of the paper's list below. A verdict links to
 its record, whose name ends in the scale. At `cpu` and `small`, with models of a tenth of a million to 135
 million parameters, verdicts say whether a mechanism is at work there, not whether the paper's number is
-right. [What the words mean](../../docs/verdicts.md). Written by `python -m analysis.publish --index` from
+right. A claim may ask the opposite of a statement: its own sentence stands beside it.
+[What the words mean](../../docs/verdicts.md). Written by `python -m analysis.publish --index` from
 [`analysis/papers.yaml`](../../analysis/papers.yaml).
 
 ## Counts
@@ -39,7 +40,7 @@ been run, and its precondition was met. *Decided*: one of the claims has a verdi
 """
 OTHERS = """## Other papers
 
-Single claims of these papers are tested, in recipes of other papers.
+Recipes have single claims of these papers too.
 """
 
 

@@ -85,7 +85,7 @@ def test_the_counts_are_those_of_the_tables():
             len(outcomes),
             sum(claims),
             sum(map(bool, tested)),
-            sum(bool(w - {"open"}) for w in tested),
+            sum(bool(word - {"open"}) for word in tested),
         ]
         assert counted == [int(number) for number in numbers[:4]], name
 
