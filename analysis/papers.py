@@ -16,7 +16,7 @@ from analysis.statements import Answer, Answers, Group, Statement, table
 from analysis.verdicts import whose
 from analysis.verdicts.claims import NOT_TESTED
 from analysis.verdicts.rule import OPEN
-from encore.recipe.claims import OURS, address
+from encore.recipe.claims import OURS
 from encore.recipe.graph import Graph
 
 FILE = Path(__file__).with_suffix(".yaml")
@@ -61,8 +61,7 @@ def page(papers: Sequence[Group], answered: Answers, graph: Graph) -> str:
             statement.model_copy(update={"says": f"{number}. {statement.says}"})
             for number, statement in enumerate(paper.statements, 1)
         ]
-        url = address(paper.paper or "")
-        title = f"## {paper.name}\n\n[{scoreboard.label(url)}]({url})\n"
+        title = f"## {paper.name}\n\n[{scoreboard.label(paper.url)}]({paper.url})\n"
         parts.append(f"{title}\n{table('the paper', numbered, answered)}")
     return "\n".join([*parts, OTHERS, _others(papers, answered, graph)])
 
@@ -114,7 +113,7 @@ def _counted(papers: Sequence[Group], answered: Answers) -> str:
 
 def _others(papers: Sequence[Group], answered: Answers, graph: Graph) -> str:
     """Return a table of the papers that papers.yaml lacks, with the verdicts on their claims."""
-    listed = {address(paper.paper or "") for paper in papers}
+    listed = {paper.url for paper in papers}
     places = defaultdict(list)
     for url, place in _claimed(graph):
         if url not in listed:

@@ -28,9 +28,8 @@ SIGNS = {  # lines from the corner of a square
     OPEN: "m5.5 6c0-3.5 5-3.5 5 0c0 2-2.5 1.5-2.5 3.5m0 2v1",
     NOT_TESTED: "m5 8h6",
 }
-
-
 DECIDED = (SHOWN, SMALLER, EQUIVALENT, REVERSED)
+# word -> the attributes of its area
 LOOKS: Mapping[str, str] = {word: f'fill="{VERDICT_COLOURS[word]}"' for word in DECIDED} | {
     OPEN: f'fill="{WELL}" stroke="{VERDICT_COLOURS[OPEN]}"',
     NOT_TESTED: f'fill="none" stroke="{VERDICT_COLOURS[NOT_TESTED]}" stroke-dasharray="2"',

@@ -12,7 +12,7 @@ from pathlib import Path
 from analysis.gallery import scoreboard
 from encore.errors import UserError, known
 from encore.recipe.base import Items, Line, Model, Some
-from encore.recipe.claims import Claim, Paper
+from encore.recipe.claims import Claim, Paper, address
 from encore.recipe.document import read_content
 from encore.recipe.graph import Graph
 from encore.recipe.recipe import Recipe
@@ -36,6 +36,11 @@ class Group(Model):
     name: Line
     paper: Paper | None = None  # written as the claims of recipes write it
     statements: Some[Statement]
+
+    @property
+    def url(self) -> str:
+        """The address of the paper; "" for a topic."""
+        return address(self.paper) if self.paper else ""
 
 
 class Groups(Model):

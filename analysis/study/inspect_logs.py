@@ -32,7 +32,7 @@ def refuse_zip(path: Path) -> None:
 
 def is_log(content: Mapping[str, object]) -> bool:
     """Return whether an object of JSON is a log of inspect."""
-    return isinstance(content.get("eval"), dict) and isinstance(content.get("status"), str)
+    return isinstance(_object(content, "eval").get("task"), str) and isinstance(content.get("status"), str)
 
 
 def scores(path: Path, log: Mapping[str, object]) -> Iterator[Score]:

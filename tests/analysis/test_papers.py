@@ -12,7 +12,7 @@ from analysis import papers, squares, statements
 from analysis.page.palette import VERDICT_COLOURS
 from analysis.squares import NO_CLAIM, Row
 from analysis.statements import Answer, Group, Statement
-from encore.recipe.claims import OURS, address
+from encore.recipe.claims import OURS
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "results/published"
@@ -36,8 +36,7 @@ def test_the_committed_page_and_picture_are_what_the_records_say():
 
 def test_every_claim_of_a_listed_paper_stands_under_it():
     stated = {
-        address(paper.paper): {place for statement in paper.statements for place in statement.claims}
-        for paper in LISTED
+        paper.url: {place for statement in paper.statements for place in statement.claims} for paper in LISTED
     }
     forgotten = [
         f"{name}/{claim.id}"
@@ -56,7 +55,7 @@ def test_every_paper_of_the_readme_is_listed():
 
 
 def test_every_other_paper_with_a_claim_has_a_row():
-    listed = {address(paper.paper) for paper in LISTED}
+    listed = {paper.url for paper in LISTED}
     others = Counter(
         claim.url
         for recipe in RECIPES.values()

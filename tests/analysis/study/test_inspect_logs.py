@@ -72,6 +72,11 @@ def test_of_a_zip_a_line_says_how_to_write_it_as_json(tmp_path):
     assert len(error.value.lines) == 1
 
 
+def test_a_step_with_a_status_is_no_log_of_inspect(tmp_path):
+    rows = rows_of({"step": 1, "status": "running", "eval": {"accuracy": 0.5}}, tmp_path)
+    assert rows[["step", "metric", "value"]].values.tolist() == [[1, "eval/accuracy", 0.5]]
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.text(max_size=5),
     lambda inner: (
