@@ -8,12 +8,12 @@ Writes the report's tables as CSV, numbers.csv.gz (the final numbers of every ar
 (commit, versions, hardware, time and tokens of every stage; the commit holds the recipe as it was), what
 the page shows beside tables (shown.json: a hundred samples; curves.csv.gz: learning curves, thinned), and the
 installed packages with their versions (packages.txt); and registered.yaml, if claims were registered before
-the first run. Of a claim that came out reversed its recipe must say
-what in our world may cause it (`world`), or nothing is written. A record in results/published also gets its
-row in the README and in index.html there, and its part of methods.md; --index writes the three without a
-new record. --rejudge judges every record anew, from its numbers and the recipe as it is now: no run is
-repeated, and seeds that chose a dial are left out. A record of an earlier world (its recipe judges other
-seeds by now) keeps its verdicts.
+the first run. Of a claim that came out reversed its recipe must say what in our world may cause it (`world`),
+or nothing is written. A record in results/published also gets its row in the README and in index.html there,
+and its part of methods.md, guides.md and papers.md; --index writes these without a new record. --rejudge
+judges every record anew, from its numbers and the recipe as it is now: no run is repeated, and seeds that
+chose a dial are left out. A record of an earlier world (its recipe judges other seeds by now) keeps its
+verdicts.
 """
 
 import json
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import command_line, guides, methods
+from analysis import command_line, guides, methods, papers, statements
 from analysis.gallery import history, scoreboard
 from analysis.gallery import index as first_page
 from analysis.numbers import recorded
@@ -167,7 +167,7 @@ def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.Data
 
 
 def index(root: Path = Path(".")) -> None:
-    """Write the README of the records, the pages on methods and on guides, and the first page anew."""
+    """Write the README of the records, the pages on methods, guides and papers, and the first page anew."""
     _write_index(root / RECORDS, Graph(load_all(root / "recipes")))
 
 
@@ -178,8 +178,11 @@ def _write_index(folder: Path, graph: Graph) -> None:
     board = scoreboard.markdown(scoreboard.lines(folder, graph))
     (folder / "README.md").write_text(records.readme(folder, graph, board), encoding="utf-8")
     (folder / "methods.md").write_text(methods.page(methods.compared(folder, graph)), encoding="utf-8")
-    answered = guides.page(guides.statements(graph), guides.answers(folder, graph))
-    (folder / "guides.md").write_text(answered, encoding="utf-8")
+    answered = statements.answers(folder, graph)
+    topics, listed = (statements.read_groups(module.FILE, graph) for module in (guides, papers))
+    (folder / "guides.md").write_text(guides.page(topics, answered), encoding="utf-8")
+    (folder / "papers.md").write_text(papers.page(listed, answered, graph), encoding="utf-8")
+    (folder / papers.PICTURE).write_text(papers.picture(listed, answered), encoding="utf-8")
     (folder / "index.html").write_text(
         first_page.render(first_page.of_records(folder, graph)), encoding="utf-8"
     )

@@ -31,7 +31,8 @@ LAYERS = """
     analysis.look analysis.report analysis.watch
     analysis.study
     analysis.gallery
-    analysis.guides
+    analysis.squares analysis.statements
+    analysis.guides analysis.papers
     analysis.publish
     encore.judging encore.commands
     encore.__main__

@@ -114,14 +114,18 @@ def markdown(board: Sequence[Line]) -> str:
 
 
 def _row(line: Line) -> tuple[str, ...]:
-    marks = [
-        *(["second-hand"] if line.second_hand else []),
-        *(["sanity check"] if line.kind == "sanity" else []),
-    ]
-    says = line.says + (f" ({', '.join(marks)})" if marks else "")
     verdict = f"[{line.word}]({line.record})" + (f": {line.cause}" if line.cause else "")
-    cells = (says, line.published or DASH, line.asked, line.ours, str(line.seeds), verdict)
+    cells = (marked(line), line.published or DASH, line.asked, line.ours, str(line.seeds), verdict)
     return (f"[{line.paper}]({line.url})", *(cell.replace("|", "\\|") for cell in cells))
+
+
+def marked(claim: Claim | Line) -> str:
+    """Return what a claim says, and in brackets whether it is second-hand or a sanity check of the code."""
+    marks = [
+        *(["second-hand"] if claim.second_hand else []),
+        *(["sanity check"] if claim.kind == "sanity" else []),
+    ]
+    return claim.says + (f" ({', '.join(marks)})" if marks else "")
 
 
 def _told(board: Sequence[Line]) -> str:

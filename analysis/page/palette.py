@@ -1,4 +1,4 @@
-"""The colours of arms, in a module of their own so that a page without figures need not import matplotlib."""
+"""The colours of arms and of verdicts, apart, so that a page without figures need not import matplotlib."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,15 @@ PALETTE = (
     *("#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#ca9161"),
     *("#23238e", "#7a1010", "#56b4e9", "#1c1c28", "#5a6cff", "#b490fc"),
 )
+
+VERDICT_COLOURS = {
+    "shown": "#00704a",
+    "shown, smaller": "#8a6100",
+    "equivalent": "#2f5d8a",
+    "reversed": "#b3400b",
+    "open": "#6b6b6b",
+    "not tested": "#6b6b6b",
+}
 
 
 def colours(arms: Sequence[str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ The content tells the form.
 | lm-eval (results_*.json)                       | JSON with results; no step                               |
 | verl (console)                                 | lines `step:10 - critic/rewards/mean:0.5 - …`            |
 | open-instruct (console)                        | rich's panels `Metrics`, of which one says training_step |
+| inspect_ai (JSON; .eval is refused)            | JSON with eval, status and results; no step              |
 | TensorBoard                                    | event files                                              |
 | trackio (PROJECT.db)                           | SQLite; `RUN - METRIC`, as W&B's exports name a column   |
 | W&B, offline (run-*.wandb)                     | records of its own; `RUN - METRIC` too                   |
@@ -30,7 +31,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.study import consoles, trackio, wandb
+from analysis.study import consoles, inspect_logs, trackio, wandb
 from analysis.verdicts.pairs import NORMAL
 from encore.errors import UserError, first_line
 
@@ -41,6 +42,7 @@ OF_A_RUN = ["arm", "seed"]  # columns of a CSV with several runs
 NAN = re.compile(r"(?i)(?:^|,)[ \t]*[-+]?(?:nan|inf(?:inity)?)[ \t]*(?:,|$)", re.MULTILINE)
 Entry = Mapping[str, object]  # an object of JSON that some tool has written
 Point = tuple[float, Mapping[str, float]]  # a step, and what was logged at it
+Final = tuple[str, float, float]  # name, value and standard error of a number without a step
 # step is NaN for a final number; low and high are its 95% interval
 COLUMNS = ["step", "metric", "value", "low", "high"]
 # texts that trackio writes for numbers that are not finite
@@ -63,6 +65,8 @@ def read_log(path: Path, step: str | None) -> pd.DataFrame:
         if _begins(path, wandb.HEAD):
             run = wandb.run(path)
             return _rows(_with_run(run.name, _of_entries(path, run.entries, step)))
+        if _begins(path, inspect_logs.ZIP):
+            inspect_logs.refuse_zip(path)
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not a text: {first_line(error)}") from None
@@ -73,8 +77,10 @@ def read_log(path: Path, step: str | None) -> pd.DataFrame:
         whole = _json(text)
         if isinstance(whole, dict) and isinstance(whole.get("log_history"), list):
             return _rows(_of_entries(path, whole["log_history"], step))
+        if isinstance(whole, dict) and inspect_logs.is_log(whole):
+            return _finals_within(inspect_logs.scores(path, whole))
         if isinstance(whole, dict) and isinstance(whole.get("results"), dict):
-            return _of_lm_eval(whole["results"])
+            return _finals_within(_of_lm_eval(whole["results"]))
         return _rows(_of_entries(path, _lines(path, text), step))
     if consoles.is_of_verl(text):
         return _rows(consoles.of_verl(text))
@@ -168,9 +174,8 @@ def _float(number: float) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def _of_lm_eval(results: Entry) -> pd.DataFrame:
-    """Return `task/metric` -> number of lm-eval's results; a filter stays in the name unless it is `none`."""
-    rows = []
+def _of_lm_eval(results: Entry) -> Iterator[Final]:
+    """Yield `task/metric` of lm-eval's results; a filter stays in the name unless it is `none`."""
     for task, metrics in results.items():
         numbers = _numbers(metrics) if isinstance(metrics, dict) else {}
         for name, value in numbers.items():
@@ -179,7 +184,16 @@ def _of_lm_eval(results: Entry) -> pd.DataFrame:
                 continue
             error = numbers.get(f"{metric}_stderr,{filtered}", math.nan)
             label = f"{task}/{metric}" + ("" if filtered in ("", "none") else f",{filtered}")
-            rows.append((math.nan, label, value, value - NORMAL * error, value + NORMAL * error))
+            yield label, value, error
+
+
+def _finals_within(finals: Iterable[Final]) -> pd.DataFrame:
+    """Return a row for each number without a step, with the 95% interval of its standard error."""
+    rows = [
+        (math.nan, name, value, value - NORMAL * error, value + NORMAL * error)
+        for name, *numbers in finals
+        for value, error in [map(_float, numbers)]
+    ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -7,17 +7,10 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from analysis.numbers.means import shown
+from analysis.page.palette import VERDICT_COLOURS
 from analysis.page.style import WIDTH, margins
 from analysis.verdicts.claims import Verdict
 
-VERDICT_COLOURS = {
-    "shown": "#00704a",
-    "shown, smaller": "#8a6100",
-    "equivalent": "#2f5d8a",
-    "reversed": "#b3400b",
-    "open": "#6b6b6b",
-    "not tested": "#6b6b6b",
-}
 LETTER = 0.086  # approximate inches of a bold letter of 10 points
 
 

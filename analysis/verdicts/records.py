@@ -43,16 +43,16 @@ FOREST = "forest.png"
 BETWEEN_SENTENCES = re.compile(r"(?<=\.)(?<!\bDr\.)\s+(?=[A-Z])")
 COLUMNS = ("recipe", "paper", "what it shows", "verdicts", "judged at", "record")
 TAIL = """
-Beside the records: [what each method cost here](methods.md), needed and gained; [what guides
-say](guides.md), and what we found; `conformance.csv`,
-every loss and advantage held to its paper's equation; `verifier_audit.csv`, right and wrong answers that
-the verifiers accept, refuse and cannot read; `decision_rule.csv`, how often the rule behind the verdicts
-is wrong and what it finds, in % of families of claims, simulated by `python
-tests/conformance/decision_rule.py`; `grpo_speed.csv`, `small_speed.csv` and `grid_speed.csv`, the speed of
-our trainers against plain TRL on a toy, a real model and a grid; `gpu_runs.csv`, what trainings on a GPU
-took; `harness.csv`, a model's scores by lm-eval's own settings beside published ones; `other_bases.csv`,
-what a claim came to on base models of other pretraining seeds (commit 383c959 with
-another `seed` in recipes/bases/tiny_lm.yaml).
+Beside the records: [how much of each paper is tested](papers.md), statement by statement, and what is
+not and why; [what each method cost here](methods.md), needed and gained; [what guides say](guides.md),
+and what we found; `conformance.csv`, every loss and advantage held to its paper's equation;
+`verifier_audit.csv`, right and wrong answers that the verifiers accept, refuse and cannot read;
+`decision_rule.csv`, how often the rule behind the verdicts is wrong and what it finds, in % of families
+of claims, simulated by `python tests/conformance/decision_rule.py`; `grpo_speed.csv`, `small_speed.csv`
+and `grid_speed.csv`, the speed of our trainers against plain TRL on a toy, a real model and a grid;
+`gpu_runs.csv`, what trainings on a GPU took; `harness.csv`, a model's scores by lm-eval's own settings
+beside published ones; `other_bases.csv`, what a claim came to on base models of other pretraining seeds
+(commit 383c959 with another `seed` in recipes/bases/tiny_lm.yaml).
 """
 
 

@@ -39,6 +39,11 @@ Paper = Annotated[
 Relation = Literal[">=", "<=", "within"]
 
 
+def address(paper: str) -> str:
+    """Return the address of a paper that is given by its arXiv number or by its address."""
+    return paper if paper.startswith("https://") else f"https://arxiv.org/abs/{paper}"
+
+
 class Side(NamedTuple):
     """A side of a comparison: a place, and the metric that is read at this place."""
 
@@ -220,9 +225,7 @@ class Claim(Named, Scaled):
     @property
     def url(self) -> str:
         """The address of the paper that makes the claim; "" for a claim of ours."""
-        if self.paper == OURS:
-            return ""
-        return self.paper if self.paper.startswith("https://") else f"https://arxiv.org/abs/{self.paper}"
+        return "" if self.paper == OURS else address(self.paper)
 
 
 class Gate(Comparison, Named):
