@@ -31,7 +31,7 @@ WIDTH, HEIGHT, EDGE = 240, 72, 4  # size of a picture, in its own units
 
 
 class Sketch(NamedTuple):
-    """A picture, and what it shows in words."""
+    """A picture, and a description of it in words."""
 
     svg: Markup  # hidden from screen readers, which have the caption
     caption: str

@@ -22,7 +22,8 @@ WORLDS = {
 def model(run: Run, numbers: pd.DataFrame) -> str:
     """Return a phrase for the model that the first arm trains, and where the model comes from.
 
-    Examples: `0.13M-parameter model trained here from scratch`, `Qwen/Qwen2.5-32B`, `m.gguf of a-package==1.0, dequantized`.
+    Examples: `0.13M-parameter model trained here from scratch`, `Qwen/Qwen2.5-32B`, `m.gguf of
+    a-package==1.0, dequantized`.
     """
     seed = run.seeds[0]
     stages = run.stages(run.arms[0], seed)
@@ -34,7 +35,9 @@ def model(run: Run, numbers: pd.DataFrame) -> str:
     last = run.label(stages[-1])
     rows = (numbers.arm == run.arms[0]) & (numbers.node == last) & (numbers.metric == "parameters")
     sizes = numbers.value[rows]
-    return f"{_size(float(sizes.iloc[0]))}-parameter model trained here from scratch" if len(sizes) else UNKNOWN
+    return (
+        f"{_size(float(sizes.iloc[0]))}-parameter model trained here from scratch" if len(sizes) else UNKNOWN
+    )
 
 
 def _size(parameters: float) -> str:

@@ -76,7 +76,7 @@ def cost_shown(frame: pd.DataFrame) -> pd.DataFrame:
             "stage": frame.stage,
             "arm": frame.arm,
             "runs": frame.runs,
-            "time, median run × runs": frame.wall_s.map(duration),
+            "time, median run by runs": frame.wall_s.map(duration),
             "planned": frame.planned_s.map(lambda s: duration(s) if s else DASH),
             "of plan": [
                 f"{s / p:.2f}" if p else DASH for s, p in zip(frame.wall_s, frame.planned_s, strict=True)

@@ -11,7 +11,7 @@ CHECKS = ["arm", "seed", "stage", "check", "ok", "value", "limit", "severity", "
 
 
 def checks(run: Run) -> pd.DataFrame:
-    """Return every check of every job in a row, with the columns CHECKS."""
+    """Return a row for each check of each job, with the columns CHECKS."""
     rows = []
     for node in run.all_nodes():
         where = {"arm": node.arm, "seed": node.seed, "stage": run.label(node)}

@@ -32,7 +32,7 @@ from encore.runtime import files
 
 @dataclass(frozen=True)
 class Judged:
-    """A study's verdicts at each look, the last look at the end, and the numbers behind them."""
+    """A study's verdicts at each look, in order, and the numbers behind them."""
 
     study: Study
     collected: Collected

@@ -84,7 +84,9 @@ def collect(study: Study, folder: Path) -> Collected:
     arms = {key[0] for key, *_ in numbers if key[0] is not EVERY}
     seeds = {key[1] for key, *_ in numbers if key[1] is not EVERY}
     if not arms or not seeds:
-        raise UserError("runs: no file name has its arm and seed; write {arm} and {seed} into files")
+        raise UserError(
+            "runs: no file name has its arm and seed; write {arm} and {seed} into the pattern under files"
+        )
     rows = [
         (arm, seed, place, metric, math.nan, value, low, high, source)
         for (own_arm, own_seed), place, metric, value, low, high, source in numbers

@@ -106,7 +106,7 @@ def pilots(study: Study, folder: Path, spread: float | None) -> list[Pilot]:
         if len(paired.differences) < 2:
             known_seeds = "one seed has" if paired.differences else "no seed has"
             seeds = paired.notes[0] if paired.notes else f"{known_seeds} both sides"
-            raise UserError(f"claims.{claim.id}: {seeds}; a spread needs two; without a pilot give --spread")
+            raise UserError(f"claims.{claim.id}: {seeds}; a spread needs two seeds; or give --spread")
         d = np.array(paired.differences)
         result.append(Pilot(claim, float(d.mean()), float(d.std(ddof=1)), len(d), paired.error))
     return result

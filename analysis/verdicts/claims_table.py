@@ -58,9 +58,9 @@ def level(chance: float) -> str:
 MEANINGS = {  # of each word of claims.VERDICTS, for a reader
     "shown": "it holds here: the whole interval says so",
     "shown, smaller": "it goes this way, but less far than was claimed, or than would matter",
-    "equivalent": "any difference is too small to matter",
-    "reversed": "the effect goes the other way here; of a claim of equality: the difference is too large",
-    "open": "these seeds cannot say; more could",
+    "equivalent": "a difference was claimed, but any difference here is too small to matter",
+    "reversed": "the effect goes the other way; or, if the claim is that two are equal, they differ too much",
+    "open": "these seeds cannot say; more might",
     "not tested": "there are no numbers for it, or what it is about did not occur here",
 }
 LOOK_NUMBERS = ("n", "estimate", "low", "high", "level")

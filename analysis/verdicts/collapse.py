@@ -69,7 +69,10 @@ class Collapses:
 
 @dataclass(frozen=True)
 class Rates:
-    """The numbers of collapsed runs on both sides of a claim, of equally many runs; not both are 0."""
+    """The number of collapsed runs on each side of a claim.
+
+    Both sides have the same number of runs, and at least one run collapsed.
+    """
 
     of: str  # the arm or frontier
     against: str

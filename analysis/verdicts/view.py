@@ -58,7 +58,7 @@ class Page:
 def view(
     run: Run, numbers: pd.DataFrame, judged: Verdicts, published: pd.DataFrame, health: pd.DataFrame
 ) -> View:
-    """Return the section, from verdicts.published.build() and provenance.health.worst()."""
+    """Return the section of claims, from verdicts.published.build() and provenance.health.worst()."""
     looks, gates, collapses, dials = tables(judged)[1:]
     verdicts = summary.stated(run.recipe, run.scale, judged.last)
     groups = whose.of_recipe(run.recipe, verdicts)

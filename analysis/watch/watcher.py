@@ -40,7 +40,7 @@ class Watcher:
         self._sampled: tuple[object, rollouts.Rollout | None] = (), None
 
     def check_results(self) -> None:
-        """Raise UserError if there is nothing to watch, with the command that changes it."""
+        """Raise UserError if there is nothing to watch. The message names the command that makes results."""
         if not self.results.is_dir():
             raise UserError(f"{self.results}: no such folder; name the folder of results with --results")
         begun = jobs.on_disk(self.results, ())

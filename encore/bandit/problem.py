@@ -39,7 +39,7 @@ class Bandit:
         return self.strings.probabilities(logits) @ log_ratio.sum(dim=1)
 
     def reward(self, logits: Tensor) -> Tensor:
-        """Return the expected reward E_pi[r]: ()."""
+        """Return the expected reward E_pi[r], a scalar."""
         return self.strings.probabilities(logits) @ self.rewards
 
     def objective(self, logits: Tensor) -> Tensor:

@@ -156,13 +156,13 @@ def report(
 
 @app.command()
 def watch(
-    recipes: Annotated[list[str] | None, typer.Argument(help="These alone. [default: all]")] = None,
+    recipes: Annotated[list[str] | None, typer.Argument(help="Only these recipes. [default: all]")] = None,
     results: Annotated[
         Path, typer.Option(help="The folder of results; checkpoints/ is looked for beside it.")
     ] = Path("results"),
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8700,
 ) -> None:
-    """Serve a page on this machine that follows runs. It shows jobs, curves, rollouts and warnings."""
+    """Serve, on this machine, a page that follows runs. It shows jobs, curves, rollouts and warnings."""
     from encore.commands.watch import serve  # imported late
 
     serve(results, recipes or [], port)

@@ -16,7 +16,7 @@ WORD = re.compile(r"\w+")
 
 
 def contaminated(prompts: Sequence[str], questions: Iterable[str]) -> list[int]:
-    """Return the positions of the prompts that share words in a row with a question."""
+    """Return the positions of the prompts that share a run of words with a question."""
     asked = {run for question in questions for run in _runs(question)}
     shared = {prompt: asked & _runs(prompt) for prompt in set(prompts)}
     having = Counter(run for runs in shared.values() for run in runs)

@@ -47,7 +47,7 @@ class Training:
     lora: int | None = None  # rank of the adapters
     nf4: bool = False  # whether the weights below the adapters have four bits
     scored: float = 0.0  # forward passes of the policy over a sequence for each step on it, without training
-    padded: bool = False  # several rows at once need a mask of tokens x tokens; rows of a rollout need none
+    padded: bool = False  # whether rows of a batch are padded to one length, with a mask of tokens x tokens
 
 
 @dataclass(frozen=True)

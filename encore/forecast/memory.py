@@ -44,7 +44,7 @@ class Memory:
 
 
 def of_trainer(job: Job, gpu: GPU) -> Memory:
-    """Return the memory of a GPU that trains, or that generates without a trainer."""
+    """Return the memory that a job needs on a GPU that trains, or that generates without a trainer."""
     assert job.policy is not None
     policy, training = of_model(job.policy), job.training
     if training is None:

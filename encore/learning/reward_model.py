@@ -198,7 +198,7 @@ class Reward(Scores):
 
 
 class StepReward(Scores):
-    """A trainer on data sets of `Solution`s."""
+    """A trainer of a process reward model, on data sets of `Solution`s."""
 
     columns = ("ids", "places", "labels")
 

@@ -15,7 +15,7 @@ from encore.runtime.health import Precision
 
 
 class SamplerGap:
-    """The sums of a log line, over the processes and micro-batches."""
+    """The gap between sampler and trainer in a log line, summed over processes and micro-batches."""
 
     def __init__(self) -> None:
         self.sums = torch.zeros(2, dtype=torch.float64)  # number of tokens, sum of their absolute differences

@@ -78,7 +78,7 @@ def own_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
 
 
 def load_own_state(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Set the state that `own_state` returned in as many processes as now."""
+    """Restore the state that `own_state` returned; the number of processes must be unchanged."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
 
     def shard(value: Any, weight: Any) -> Any:

@@ -142,7 +142,7 @@ def of_caps(terms: Tensor, batch: Batch) -> Tensor:
 
 
 def of_sums(terms: Tensor, batch: Batch) -> Tensor:
-    """Return 1/B sum_i sum_t (LUSPO)."""
+    """Return the mean over sequences of the sum of their `terms`, 1/B sum_i sum_t (LUSPO)."""
     return (terms * batch.mask).sum(dim=1).mean() / batch.micro_batches
 
 

@@ -42,7 +42,7 @@ REPORTS = ("report", "quickstart", CHOSEN)
 # names of folders beside arms or stages in results/, and names used instead of an arm's
 NO_ARMS, NO_STAGE = (*REPORTS, FOLDER, FRONTIER), "evals"
 DIAL_SEEDS = 1000  # first seed on which dials are chosen; judged seeds are below it
-MOST_TRIES = 5  # a part that lacks something is removed, after which another part may lack it
+MOST_TRIES = 5  # rounds of removing invalid parts: a removal can make another part invalid
 PRIMARY = 3  # number of primary claims that a recipe may have at a scale
 Seeds = Annotated[int, Field(ge=1, le=1000)]  # number of seeds; from seed 1000 on dials are chosen
 # the keys depend on the kind of stage (encore/recipe/kinds/), and other layers may set the others

@@ -170,14 +170,13 @@ def read_files(path: Path, presets: Presets) -> Files:
 def _mapping(path: Path, presets: Presets) -> Content:
     content = strict_yaml.read_yaml(path)
     if not isinstance(content, dict):
-        raise UserError(
-            f"{path}: a recipe is a mapping of keys; this file is {'not' if content else 'empty'}"
-        )
+        kind = "a list or a text" if content else "empty"
+        raise UserError(f"{path}: a recipe is a mapping of keys; this file is {kind}")
     version = content.get("schema")
     if type(version) is int and version > 0 and version != SCHEMA:
         raise UserError(
             f"{path}: schema: written for recipe schema {version}; this Encore reads {SCHEMA}; "
-            + ("update it" if version > SCHEMA else OLD)
+            + ("update Encore" if version > SCHEMA else OLD)
         )
     with of_file(path):
         return laid(content, presets)

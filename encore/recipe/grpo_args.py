@@ -103,10 +103,10 @@ class PpoArgs(GrpoArgs):
 
 
 class PolicyGradientArgs(Args):
-    """The `args` of a stage `policy_gradient`; the lecture's values are in its recipe."""
+    """The `args` of a stage `policy_gradient`; the values of lecture 17 of CS336 are in its recipe."""
 
     learning_rate: Rate  # learning rate of Adam
-    epochs: Positive  # number of rollouts
+    epochs: Positive  # number of rollouts, which the lecture calls epochs
     inner_steps: Positive  # number of updates on one rollout
     prompts_per_epoch: Positive
     num_generations: Batch  # number of responses to a prompt

@@ -103,7 +103,7 @@ def by_template(task: str, template: str) -> str:
 
 
 def task_of(metric: str) -> str:
-    """Return the name of the task in an evaluation's metric, by whatever template."""
+    """Return the name of the task in an evaluation's metric, whichever template was used."""
     return metric.partition("/")[0].partition("@")[0]
 
 

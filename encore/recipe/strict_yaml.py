@@ -23,7 +23,7 @@ DEEPEST = 40  # levels of lists and mappings; the recipes here have 13
 # here has 2,080.
 MOST = 100_000
 
-Content = dict[str, Any]  # a mapping from YAML, whose keys no type names yet
+Content = dict[str, Any]  # a mapping from YAML, which has not been read into a type yet
 Place = tuple[str | int, ...]  # keys and positions that lead to a value
 
 
@@ -68,7 +68,9 @@ class _Content:
         if len(place) > DEEPEST:
             raise _mistake(node, place[:1], f"lists and mappings are nested more than {DEEPEST} levels deep")
         if self.count > MOST:
-            raise _mistake(node, place, f"the file has more than {MOST:,} values with aliases written out")
+            raise _mistake(
+                node, place, f"the file has more than {MOST:,} values once its aliases are expanded"
+            )
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, place)
         kind = "map" if isinstance(node, yaml.MappingNode) else "seq"

@@ -110,7 +110,10 @@ def _with_beginning(reward: Reward) -> Reward:
 
 
 def _own(name: str) -> Reward:
-    """Return the user's function `name`, which raises UserError if it is late or returns a wrong number."""
+    """Return the user's function `name`, as a reward.
+
+    It raises UserError if it takes too long, or does not return a finite number for each completion.
+    """
     score = own_code.bounded(name, own_code.load(name))
 
     def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:

@@ -252,7 +252,7 @@ def sampler_gap_now(gaps: Sequence[float], precision: Precision) -> list[Check]:
 def _gap(first: Sequence[float], window: Sequence[float], precision: Precision) -> Check:
     """Judge the median gap of `window`, by fixed limits and by the median of the run's `first` gaps.
 
-    A window with fewer rows than the limits ask for warns, and stops nothing.
+    If the window has fewer rows than the limits require, the check may warn but never stops the run.
     """
     limits, gap, began = SAMPLER_GAP[precision], median(window), median(first)
     grown = max(limits.warns, limits.growth * began) if limits.growth else limits.stops

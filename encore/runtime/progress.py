@@ -15,7 +15,7 @@ from typing import NamedTuple, TextIO
 
 from encore.runtime import gpus
 
-# our name -> the trainer's metric, in the order of the line
+# our name -> the trainer's metric, in the order of the progress line
 SHOWN = {
     "loss": "loss",
     "reward": "reward",

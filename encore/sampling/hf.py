@@ -126,7 +126,7 @@ class HuggingFaceSampler(HFLM):
         encoded = dict(zip(texts, prompt_ids(texts, self.tokenizer), strict=True))
         if (longest := max(map(len, encoded.values()))) + limit > self.max_length:
             raise UserError(
-                f"max_gen_toks: {limit} and the longest prompt, {longest} tokens, exceed the model's "
+                f"max_gen_toks: {limit} and the {longest} tokens of the longest prompt exceed the model's "
                 f"{self.max_length} positions"
             )
         return [encoded[request.args[0]] for request in requests]

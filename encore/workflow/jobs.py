@@ -238,7 +238,7 @@ class Jobs:
     # the rule report
 
     def members(self, w: Any) -> list[str]:
-        """Return sentinels of all nodes that a report shows, its looks, and the markers of stale results."""
+        """Return the sentinels of all nodes of a report, the report's looks, and markers of stale results."""
         report = _report(w)
         taken = self._looks(report, planned=True)
         markers = [*marks.markers(report.table), *marks.markers(report.page)]

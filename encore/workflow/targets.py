@@ -48,7 +48,9 @@ def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: 
     for key, _ in chosen.asked:
         if key not in (*KEYS, *allowed) and not (key == "recipe" and chosen.file):
             of = " or ".join(target for target, keys in OF_ONE.items() if key in keys)
-            raise UserError(f"--config {key}: goes with target {of} alone; name the recipe as the target")
+            raise UserError(
+                f"--config {key}: is only for target {of}; here name the recipe itself as the target"
+            )
     for target in targets:
         if chosen.part[1] > 1 and target not in (*graph.recipes, "everything"):
             raise UserError(f"--config part: goes with a recipe or everything, not with {target}")

@@ -167,8 +167,7 @@ def _asked(text: str, start: int) -> bool:
 def _denied(before: str, content: str) -> bool:
     """Return whether the clause before a box denies its content.
 
-    A clause that works the content out itself, `= 8`, states it and denies something else, unless the denial
-    is at its end.
+    A clause that computes the content, such as `= 8`, does not deny it, unless the denial ends the clause.
     """
     before = before[-CLAUSE_LENGTH:]
     clause = before[max((match.end() for match in CLAUSE.finditer(before)), default=0) :]

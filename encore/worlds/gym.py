@@ -120,7 +120,7 @@ class Gym:
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str:
         """Raise UserError: the library writes no documents."""
-        raise UserError(f"task: {self.name} writes no documents")
+        raise UserError(f"task: {self.name} writes no documents to learn from; take a task of our worlds")
 
     def _entry(self, item: int) -> bytes:
         drawn = self.drawn.get(item)

@@ -125,6 +125,6 @@ class Refusals(Requests):
         return super().reference(problem)
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: float) -> str:
-        """Return a reply of a kind; the kinds that add know the sum of a harmful request, too."""
+        """Return a reply of a kind; kinds that write out a sum do so for harmful requests too."""
         total = str(sum(operands_of(problem.question)))
         return super().document(replace(problem, answer=total), kind, rng, **dials)

@@ -81,12 +81,12 @@ def test_a_run_that_may_start_and_one_that_may_not(tmp_path):
         (
             {"recipe": "r1_zero"},
             "r1_zero",
-            "--config recipe: goes with target all or preflight or plan alone",
+            "--config recipe: is only for target all or preflight or plan",
         ),
         ({}, "plan", "plan: --config recipe=… is missing"),
-        ({"gpus": "8xH100"}, "r1_zero", "--config gpus: goes with target plan alone"),
-        ({"arm": "base", "recipe": "r1_zero"}, "plan", "--config arm: goes with target preflight alone"),
-        ({"arm": "chat"}, "tiny_lm", "--config arm: goes with target preflight alone"),
+        ({"gpus": "8xH100"}, "r1_zero", "--config gpus: is only for target plan"),
+        ({"arm": "base", "recipe": "r1_zero"}, "plan", "--config arm: is only for target preflight"),
+        ({"arm": "chat"}, "tiny_lm", "--config arm: is only for target preflight"),
     ],
 )
 def test_mistakes_are_told_before_any_job(config, target, message):

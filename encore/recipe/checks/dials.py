@@ -10,7 +10,7 @@ from encore.recipe.recipe import Recipe
 
 
 def check_dials(graph: Graph, recipe: Recipe) -> None:
-    """Check that every named sweep is a recipe with the dial's seeds and the number of trials counted."""
+    """Check that each sweep that a dial names is a recipe with the dial's seeds and number of trials."""
     for index, dial in enumerate(recipe.document.dials):
         if dial.sweep is not None:
             _check_sweep(graph, recipe, dial, dial.sweep, f"dials[{index}]")

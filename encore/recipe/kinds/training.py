@@ -151,7 +151,7 @@ class TuningStage(FromPolicy, TrainingStage):
 
     @rule
     def _adapters_that_all_see(self) -> Iterator[Mistake]:
-        """Yield keys that take no account of adapters."""
+        """Yield a mistake for each key that cannot be used with adapters."""
         if self.lora is None:
             return
         sharded, by_vllm = self.resources.shard, getattr(self.args, "use_vllm", False)

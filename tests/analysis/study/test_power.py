@@ -85,7 +85,7 @@ def test_a_pilot_is_the_runs_that_are_there(tmp_path):
 def test_without_two_seeds_a_spread_must_be_said(tmp_path):
     runs(tmp_path, [0.2])
     with pytest.raises(
-        UserError, match=r"claims\.higher: one seed has both sides; a spread needs two; .*give --spread"
+        UserError, match=r"claims\.higher: one seed has both sides; a spread needs two seeds; .*give --spread"
     ):
         command(study(tmp_path), None, None)
     assert command(study(tmp_path), "0.05", None)[0].startswith(

@@ -42,7 +42,13 @@ def test_stages_are_joined_on_every_axis():
     assert arm["colour"] == "#000001"
     assert arm["axes"]["updates"] == [1, 2, 3, 4, 5]
     assert arm["axes"]["samples"] == [8, 16, 24, 32, 40]
-    assert arm["axes"]["seconds (median job)"] == [5, 10, 30, 50, 70]  # 5 a step in the first, 20 in the second
+    assert arm["axes"]["seconds (median job)"] == [
+        5,
+        10,
+        30,
+        50,
+        70,
+    ]  # 5 a step in the first, 20 in the second
     assert arm["axes"]["FLOP (estimate)"] == pytest.approx([0.5e9, 1e9, 1.67e9, 2.33e9, 3e9])
     assert charts["Reward"][0]["mean"] == [1, 2, 3, 4, 5]
 

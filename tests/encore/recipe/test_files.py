@@ -15,8 +15,8 @@ from encore.recipe.load import load, load_all, load_sound
         ("arms:\n  no: {}", "line 2: arms.no: YAML reads this key as False, not text; quote it"),
         ("arms:\n  010: {}", "line 2: arms.010: YAML reads this key as 8, not text; quote it"),
         ("", "a recipe is a mapping of keys; this file is empty"),
-        ("- a", "a recipe is a mapping of keys; this file is not"),
-        ("schema: 99", "schema: written for recipe schema 99; this Encore reads 2; update it"),
+        ("- a", "a recipe is a mapping of keys; this file is a list or a text"),
+        ("schema: 99", "schema: written for recipe schema 99; this Encore reads 2; update Encore"),
         (
             "schema: 1",
             "schema: written for recipe schema 1; this Encore reads 2; write found for expected, and",
