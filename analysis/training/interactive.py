@@ -26,7 +26,7 @@ AXES = {"updates": None, "samples": None, "seconds (median job)": "wall_s", "FLO
 class Stretch:
     """A stage of an arm on its curve: the steps that it made, and what its median job took.
 
-    The median of the seeds' jobs, for a job that was paused in between has the pause in its seconds.
+    It is the median over seeds, because a job that was paused has the pause in its seconds.
     """
 
     steps: float

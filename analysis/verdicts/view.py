@@ -37,6 +37,7 @@ class Page:
     broken: str  # the same notice in full
     groups: Mapping[str, list[Verdict]]  # kind of claim -> the verdicts at the run's scale
     strips: Mapping[str, strips.Strip | None]  # id of a claim -> its row in the plot
+    words: set[str]  # the words of the verdicts at the run's scale
     meanings: Mapping[str, str]  # word of a verdict -> what the word means
     elsewhere: list[Verdict]  # claims at other scales
     stated: Mapping[str, Claim]  # the recipe's claims by their ids
@@ -70,6 +71,7 @@ def view(
         broken=sentences.broken(run, health, judged.collapses),
         groups=strips.grouped(verdicts, run.document.claims),
         strips={verdict.id: strips.strip(verdict) for verdict in verdicts},
+        words={verdict.word for verdict in verdicts},
         meanings=claims_table.MEANINGS,
         elsewhere=[verdict for verdict in judged.last if verdict not in verdicts],
         stated=run.document.claims,

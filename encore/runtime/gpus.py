@@ -194,9 +194,7 @@ def _set_apart(count: int) -> None:
 def launch(processes: int, arguments: Sequence[str], held: Sequence[IO]) -> None:
     """Replace this process by torchrun, which starts a stage in `processes` processes.
 
-    It keeps the locks `held`. `arguments` are the command line of encore.stages.
-
-    `arguments` are the command line of encore.stages.
+    The locks `held` stay with it. `arguments` are the command line of encore.stages.
     """
     for lock in held:
         os.set_inheritable(lock.fileno(), True)
