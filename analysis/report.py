@@ -88,7 +88,8 @@ def write(results: Results, out: Path, report: str = "report") -> list[str]:
     for view in shown.values():
         for table in view.tables:
             tables.export(folder, table, f"{summary.title(run.recipe)}, {run.scale} scale")
-    lines = summary.lines(run, results.numbers, results.verdicts.last)
+    judged = results.verdicts
+    lines = summary.lines(run, results.numbers, judged.last, judged.over_problems)
     (folder / "summary.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     drawn = draw(run, shown, folder / "figures")
     out.write_text(render(results, shown, drawn, report), encoding="utf-8")

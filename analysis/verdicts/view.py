@@ -16,6 +16,7 @@ from analysis.verdicts import (
     claims_table,
     collapse,
     forest,
+    one_seed,
     reversals,
     sentences,
     strips,
@@ -36,6 +37,7 @@ class Page:
     broken: str  # the same notice in full
     groups: Mapping[str, list[Verdict]]  # kind of claim -> the verdicts at the run's scale
     strips: Mapping[str, strips.Strip | None]  # id of a claim -> its row in the plot
+    over_problems: Mapping[str, one_seed.Difference]  # with one seed: id of a claim -> its difference
     meanings: Mapping[str, str]  # word of a verdict -> what the word means
     elsewhere: list[Verdict]  # claims at other scales
     stated: Mapping[str, Claim]  # the recipe's claims by their ids
@@ -68,6 +70,7 @@ def view(
         broken=sentences.broken(run, health, judged.collapses),
         groups=strips.grouped(verdicts, run.document.claims),
         strips={verdict.id: strips.strip(verdict) for verdict in verdicts},
+        over_problems=judged.over_problems,
         meanings=claims_table.MEANINGS,
         elsewhere=[verdict for verdict in judged.last if verdict not in verdicts],
         stated=run.document.claims,
