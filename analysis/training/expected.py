@@ -31,7 +31,7 @@ ABOVE = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of the expected curve: a word, a sentence for the reader, and the curve's source."""
+    """The outcome of an expected curve: a word, a sentence for the reader, and the curve's source."""
 
     word: str  # pass | look | open
     said: str
@@ -45,7 +45,7 @@ def reference(expected: Expected) -> Reference:
 
 
 def outcome(run: Run, table: pd.DataFrame, health: pd.DataFrame) -> Outcome | None:
-    """Return what came of the scale's expected curve; None if none is expected or its arm is not in the run.
+    """Return the outcome of the scale's expected curve; None without one, or without its arm in the run.
 
     `table` has the learning curves, and `health` the worst of each check: provenance.health.worst().
     """
