@@ -11,6 +11,7 @@ from analysis.numbers.reference_curves import Reference
 from analysis.numbers.run import Run
 from encore.recipe.expected import Expected
 
+PASS, LOOK, OPEN = "Pass", "Look here", "Not yet"
 BAND = "#222222"  # colour of the expected curve
 # health checks that explain a curve outside of the band, the most telling first
 CAUSES = ("sampler_gap", "ratio_at_start", "same_template", "verifier_fails", "truncation", "zero_variance")
@@ -31,9 +32,9 @@ ABOVE = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of an expected curve: a word, a sentence for the reader, and the curve's source."""
+    """The outcome of an expected curve: a heading, what the reader should know, and the curve's source."""
 
-    word: str  # pass | look | open
+    heading: str  # PASS, LOOK or OPEN
     said: str
     source: str
 
@@ -56,22 +57,22 @@ def outcome(run: Run, table: pd.DataFrame, health: pd.DataFrame) -> Outcome | No
     curve, what = reference(expected), f"{expected.metric} of {expected.of}"
     gaps = _gaps(table, expected, curve)  # (seeds, points)
     if not len(gaps):
-        return Outcome("open", f"Nothing is there yet to hold against the expected {what}.", expected.source)
+        return Outcome(OPEN, f"Nothing is there yet to hold against the expected {what}.", expected.source)
     distances = np.nanmax(np.abs(gaps), axis=1)
     gap = gaps[distances.argmax()]  # of the seed that lies farthest away
     point, known = int(np.nanargmax(np.abs(gap))), np.flatnonzero(~np.isnan(gap))
     if abs(gap[point]) <= expected.margin:
         upto = f" up to step {curve.at[known[-1]]:g}" if known[-1] < len(gap) - 1 else ""
         text = f"{what} stays within {expected.margin:g} of the expected curve{upto}."
-        return Outcome("pass", text[0].upper() + text[1:], expected.source)
+        return Outcome(PASS, text[0].upper() + text[1:], expected.source)
     side = "below" if gap[point] < 0 else "above"
     failed = int((distances > expected.margin).sum())
     seeds = f", with {failed} of {len(gaps)} seeds" if len(gaps) > 1 else ""
     text = (
         f"{what} lies {abs(gap[point]):.2g} {side} the expected curve near step {curve.at[point]:g}{seeds}, "
-        f"where {expected.margin:g} is expected at most. {_cause(gap[known], expected.margin, arm, health)}"
+        f"where {expected.margin:g} is expected at most. {_cause(gap[known], expected, health)}"
     )
-    return Outcome("look", text[0].upper() + text[1:], expected.source)
+    return Outcome(LOOK, text[0].upper() + text[1:], expected.source)
 
 
 def _gaps(table: pd.DataFrame, expected: Expected, curve: Reference) -> np.ndarray:
@@ -84,15 +85,16 @@ def _gaps(table: pd.DataFrame, expected: Expected, curve: Reference) -> np.ndarr
     return np.array(gaps)
 
 
-def _cause(gap: np.ndarray, margin: float, arm: str, health: pd.DataFrame) -> str:
+def _cause(gap: np.ndarray, expected: Expected, health: pd.DataFrame) -> str:
     """Return what to look at; `gap`: ours minus the expected curve, at the points that the run came to."""
-    warned = health[(health.arm == arm) & (health.state != "ok")].set_index("check").message
-    messages = [f"{warned[check]}." for check in CAUSES if check in warned.index]
-    below = gap < -margin
-    if not below.any():
+    if gap[np.abs(gap).argmax()] > 0:
         return ABOVE
-    if messages:
-        return f"A health check says: {messages[0]}"
+    arm, _, node = expected.of.partition("/")
+    warned = health[(health.arm == arm) & (health.stage == node) & (health.state != "ok")]
+    messages = dict(zip(warned.check, warned.message, strict=True))
+    if check := next((check for check in CAUSES if check in messages), None):
+        return f"A health check says: {messages[check]}."
+    below = gap < -expected.margin
     if not below[0]:
         return FELL
     return FLAT if below[-1] else LATE

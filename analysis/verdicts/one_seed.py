@@ -74,7 +74,7 @@ def _by_problem(run: Run, numbers: pd.DataFrame, side: Side, samples: dict[str, 
 
     `samples` is a cache.
     """
-    of_seed = measured(numbers, side.place, side.metric)
+    of_seed = measured(numbers, side.place, side.metric).loc[[*run.seeds]]
     source, mean = str(of_seed.source.iloc[0]), float(of_seed.value.iloc[0])
     if source not in samples:
         evaluations = (node for node in run.all_nodes() if node.kind == "eval")

@@ -1,4 +1,4 @@
-"""The first words of a report: the head of the page, and the five lines of summary.txt."""
+"""The first words of a report: the head of the page, and the first five lines of summary.txt."""
 
 import math
 from collections import Counter

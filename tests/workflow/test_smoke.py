@@ -50,6 +50,7 @@ def test_it_passes_and_says_what_its_weights_do(folder):
     summary = (folder / "results/smoke/cpu/report/summary.txt").read_text()
     assert f"these weights: higher by {after - before:.3f} [" in summary
     assert "it-learns open" in summary
+    assert summary.splitlines()[-1].startswith("Pass: Accuracy of base-recipe/grpo stays within ")
 
 
 @pytest.mark.slow

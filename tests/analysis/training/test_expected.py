@@ -19,7 +19,7 @@ EXPECTED = {
     "margin": 0.05,
     "source": "<b>hand-made</b>",
 }
-HEALTHY = pd.DataFrame(columns=["state", "check", "arm", "message"])
+HEALTHY = pd.DataFrame(columns=["state", "check", "stage", "arm", "message"])
 STEPS = np.arange(1, 61)
 AS_EXPECTED = np.interp(STEPS, [10, 30, 50], [0.2, 0.5, 0.7])
 
@@ -46,13 +46,13 @@ def outcome(run, table, health=HEALTHY, **changes):
 def test_a_run_within_the_band_passes(run):
     noise = np.random.default_rng(0).normal(0, 0.03, len(STEPS))
     got = outcome(run, logged(AS_EXPECTED + noise, AS_EXPECTED - noise))
-    assert got.word == "pass"
+    assert got.heading == "Pass"
     assert got.said == "Accuracy of base-recipe/grpo stays within 0.05 of the expected curve."
 
 
 def test_a_run_that_ended_early_is_held_against_the_part_that_it_has(run):
     got = outcome(run, logged(AS_EXPECTED[:30], steps=STEPS[:30]))
-    assert (got.word, got.said.endswith("up to step 30.")) == ("pass", True)
+    assert (got.heading, got.said.endswith("up to step 30.")) == ("Pass", True)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_run_that_ended_early_is_held_against_the_part_that_it_has(run):
 )
 def test_a_run_outside_says_where_and_what_to_look_at(run, curve, side, step, cause):
     got = outcome(run, logged(curve))
-    assert got.word == "look"
+    assert got.heading == "Look here"
     assert f"lies {side} the expected curve near step {step}," in got.said
     assert got.said.endswith(cause)
 
@@ -78,16 +78,16 @@ def test_of_several_seeds_it_says_how_many(run):
 
 def test_a_health_check_that_explains_it_comes_first(run):
     warned = [
-        ["warning", "entropy", "base-recipe", "entropy fell"],
-        ["warning", "truncation", "base-recipe", "90% are cut at the cap"],
-        ["error", "sampler_gap", "base-recipe", "the sampler differs"],
-        ["ok", "same_template", "base-recipe", ""],
+        ["warning", "entropy", "grpo", "base-recipe", "entropy fell"],
+        ["warning", "truncation", "grpo", "base-recipe", "90% are cut at the cap"],
+        ["error", "sampler_gap", "grpo", "base-recipe", "the sampler differs"],
+        ["ok", "same_template", "grpo", "base-recipe", ""],
     ]
     health = pd.DataFrame(warned, columns=HEALTHY.columns)
     low = logged(AS_EXPECTED - 0.3)
     assert outcome(run, low, health).said.endswith("A health check says: the sampler differs.")
-    elsewhere = health.assign(arm="random")
-    assert outcome(run, low, elsewhere).said.endswith(expected.FLAT)
+    for elsewhere in (health.assign(arm="random"), health.assign(stage="sft")):
+        assert outcome(run, low, elsewhere).said.endswith(expected.FLAT)
     assert outcome(run, low, health[:1]).said.endswith(expected.FLAT)  # entropy explains nothing
 
 
@@ -101,7 +101,7 @@ def test_a_health_check_that_explains_it_comes_first(run):
     ],
 )
 def test_without_numbers_nothing_is_claimed(run, table):
-    assert outcome(run, table).word == "open"
+    assert outcome(run, table).heading == "Not yet"
 
 
 def test_a_recipe_that_expects_nothing_or_a_run_without_the_arm_has_no_outcome(run):
@@ -133,7 +133,7 @@ def test_the_page_says_it_first_and_escapes_the_source(quick, plain_page):
     page = plain_page(results)
     head = page.partition("</header>")[0]
     assert "<b>Look here.</b> Accuracy of base-recipe/grpo lies" in head
-    assert "Expected after &lt;b&gt;hand-made&lt;/b&gt;." in head
+    assert "The expected curve is from &lt;b&gt;hand-made&lt;/b&gt;." in head
     plans = {plan.name: plan for plan in views(results)["training"].figures}
     assert "Dashed, with a band" in plans["accuracy"].caption
     assert "Dashed, with a band" not in plans["length"].caption
