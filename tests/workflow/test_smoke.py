@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -57,8 +58,9 @@ def test_it_passes_and_says_what_its_weights_do(folder):
 def test_a_curve_that_it_does_not_reach_makes_the_same_run_fail(folder):
     """Only the page is made anew."""
     recipe = folder / "recipes/smoke/recipe.yaml"
-    curve, _, rest = recipe.read_text().partition("      curve: {")
-    recipe.write_text(f"{curve}      curve: {{52: 0.97, 100: 0.99}}\n{rest.partition('}')[2].lstrip()}")
+    raised, count = re.subn(r"curve: \{.*\}", "curve: {52: 0.97, 100: 0.99}", recipe.read_text())
+    assert count == 1
+    recipe.write_text(raised)
     head = smoke(folder)
     assert "<b>Look here.</b> Accuracy of base-recipe/grpo lies" in head
     assert "below the expected curve" in head
