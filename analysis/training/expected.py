@@ -110,6 +110,8 @@ def bands(run: Run, metric: str, joined: pd.DataFrame) -> Mapping[str, tuple[Ref
         return {}
     arm, _, node = expected.of.partition("/")
     of_arm = joined[joined.arm == arm]
+    if node not in set(of_arm.node):
+        return {}
     before = of_arm[(of_arm.node != node).cumprod().astype(bool)].step.max()
     curve = reference(expected)
     shifted = Reference(curve.at + (0.0 if np.isnan(before) else before), curve.value)

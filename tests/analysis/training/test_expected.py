@@ -125,6 +125,7 @@ def test_the_band_is_drawn_over_the_arm_where_its_stage_stands_in_the_joined_cur
         (low, *_), (high, *_) = axis.collections[-1].get_paths()[0].get_extents().get_points().T[1:].T
         assert (low, high) == pytest.approx((0.15, 0.75))
     assert expected.bands(asking(run), "reward", reward) == {}
+    assert expected.bands(asking(run), "accuracy", logged(AS_EXPECTED, node="first")) == {}
 
 
 def test_the_page_says_it_first_and_escapes_the_source(quick, plain_page):
