@@ -29,7 +29,7 @@ from analysis.page.style import FORMATS
 from analysis.page.view import View
 from analysis.provenance import configuration
 from analysis.results import Results, build, views
-from analysis.training import series
+from analysis.training import expected, series
 from analysis.verdicts import claims_table, records, summary
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
@@ -88,7 +88,10 @@ def write(results: Results, out: Path, report: str = "report") -> list[str]:
     for view in shown.values():
         for table in view.tables:
             tables.export(folder, table, f"{summary.title(run.recipe)}, {run.scale} scale")
-    lines = summary.lines(run, results.numbers, results.verdicts.last)
+    judged = results.verdicts
+    lines = summary.lines(run, results.numbers, judged.last, judged.over_problems)
+    if outcome := expected.outcome(run, results.table, results.provenance.health):
+        lines.append(f"{outcome.heading}: {outcome.said}")
     (folder / "summary.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     drawn = draw(run, shown, folder / "figures")
     out.write_text(render(results, shown, drawn, report), encoding="utf-8")

@@ -78,6 +78,6 @@ def views(results: Results) -> dict[str, View]:
         "sensitivity": sensitivity_view.view(run, results.sensitivity),
         "stage_ladder": stage_ladder_view.view(run, table, results.stage_ladder),
         "preferences": preferences_view.view(run, table, results.preferences),
-        "training": training_view.view(run, table, results.objectives, results.provenance.jobs),
+        "training": training_view.view(run, table, results.objectives, results.provenance.jobs, health),
         "provenance": provenance_view.view(run, results.provenance),
     }

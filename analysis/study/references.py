@@ -1,10 +1,8 @@
 """Published curves, and how far curves of ours lie from them.
 
 A claim with `reference` names a CSV of two columns, the axis and `value`, and asks that our curve stays
-within a band around it. The reference is straight between its points. How far ours lies from it is known at
-each point as the mean over what was logged nearer to this point than to the next ones. So a curve that was
-logged at every step is compared with one that has a few points. The distance of a run is the largest one, to
-either side, at any point that the run has come to.
+within a band around it. The distance of a run is the largest one, to either side, at any point that the run
+has come to (analysis.numbers.reference_curves).
 """
 
 from collections.abc import Mapping
@@ -16,6 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.numbers.reference_curves import Reference
 from analysis.page.palette import PALETTE
 from analysis.page.style import stacked
 from analysis.study.document import STEP, StudyClaim
@@ -23,23 +22,6 @@ from encore.errors import UserError, first_line, nearest
 
 BLACK = "#222222"
 LARGEST = 1 << 24  # bytes of a reference
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A published curve: its points by rising `at`, on the claim's axis."""
-
-    at: np.ndarray
-    value: np.ndarray
-
-    def near(self, at: np.ndarray, value: np.ndarray) -> np.ndarray:
-        """Return a curve of ours near each point: the point and its mean distance; nan where nothing is."""
-        inside = (at >= self.at[0]) & (at <= self.at[-1])
-        away = value[inside] - np.interp(at[inside], self.at, self.value)
-        bins = np.searchsorted((self.at[1:] + self.at[:-1]) / 2, at[inside], side="right")
-        count = np.bincount(bins, minlength=len(self.at))
-        total = np.bincount(bins, away, minlength=len(self.at))
-        return np.where(count, self.value + total / np.maximum(count, 1), np.nan)
 
 
 @dataclass(frozen=True)

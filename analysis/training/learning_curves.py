@@ -8,9 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.numbers.reference_curves import Reference
 from analysis.numbers.run import Run
 from analysis.numbers.table import POINTS, binned, curves
 from analysis.page.style import panels, powers_of_ten
+from analysis.training.expected import BAND, draw_band
 from analysis.training.loss_settings import reference_every
 from analysis.training.objectives import stages
 from analysis.training.series import Series
@@ -63,11 +65,12 @@ def draw(
     series: Series,
     palette: Mapping[str, str],
     limits: Mapping[str, Mapping[float, float]] = MappingProxyType({}),
+    bands: Mapping[str, tuple[Reference, float]] = MappingProxyType({}),
 ) -> Figure | None:
     """Draw learning curves in a panel for each arm: mean and range over seeds, and a thin line for each seed.
 
     Thin lines are left out if the panel has several metrics, which would look alike, or if the figure would
-    have more than MOST_LINES of them. limits: the caps() of a figure of lengths.
+    have more than MOST_LINES of them. limits: the caps() of a figure of lengths; bands: expected.bands().
     """
     names = [name for name, _, _ in series.metrics]
     wanted = curves(table, names).dropna(subset=["value"])
@@ -80,6 +83,8 @@ def draw(
     handles = [Line2D([], [], color="#333333", ls=line, lw=1.8, label=label) for label, line in labels]
     if limits:
         handles.append(Line2D([], [], color=CAP, lw=1.0, ls=":", label="cap"))
+    if bands:
+        handles.append(Line2D([], [], color=BAND, lw=1.2, ls="--", label="expected"))
     crowded = len(arms) > MANY_PANELS
     figure, axes = panels(arms, height=1.25 if crowded else 1.75, handles=handles)
     groups = dict(tuple(wanted.groupby(["arm", "metric"])))
@@ -103,6 +108,9 @@ def draw(
     for arm, steps in limits.items():
         if arm in arms:
             _mark(axes[arm], steps)
+    for arm, (expected, margin) in bands.items():
+        if arm in arms:
+            draw_band(axes[arm], expected, margin)
     if series.log and (wanted.value > 0).any():
         powers_of_ten(axes[arms[0]], wanted.value[wanted.value > 0])
     figure.supxlabel("step", fontsize=10.5)

@@ -19,6 +19,7 @@ from analysis.page.view import View
 from analysis.training import (
     effort,
     evaluations,
+    expected,
     interactive,
     learning_curves,
     objectives,
@@ -34,14 +35,21 @@ class Page:
 
     objectives: Cells
     conformance: Sequence[Mapping[Hashable, Any]]  # rows of the conformance table
+    expected: expected.Outcome | None  # whether the run follows the expected curve
     curves: Markup  # the curves as JSON, for the script that draws them as the reader asks
 
 
-def view(run: Run, table: pd.DataFrame, losses: pd.DataFrame, jobs: pd.DataFrame) -> View:
-    """Return the section; `losses` is the table of objectives.optimised(), and `jobs` has the run's jobs."""
+def view(
+    run: Run, table: pd.DataFrame, losses: pd.DataFrame, jobs: pd.DataFrame, health: pd.DataFrame
+) -> View:
+    """Return the section.
+
+    `losses` is the table of objectives.optimised(), `jobs` has the run's jobs, and `health` the worst of each
+    health check.
+    """
     curves = interactive.data(run, table, jobs, colours(run.recipe.arms(run.scale)))
     conformance = objectives.conformance(run).to_dict("records")
-    page = Page(cells(objectives.grouped(losses)), conformance, curves)
+    page = Page(cells(objectives.grouped(losses)), conformance, expected.outcome(run, table, health), curves)
     return View([Table("objectives", "Objectives", losses)], list(_figures(run, table)), page)
 
 
@@ -61,7 +69,9 @@ def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
         if curve.name == "kl":
             caption += learning_curves.distance(run) + learning_curves.reference(run)
         limits = learning_curves.caps(run) if curve.name == "length" else {}
-        draw = partial(learning_curves.draw, training, curve, palette, limits)
+        bands = expected.bands(run, curve.metrics[0][0], training)
+        caption += " Dashed, with a band: what is expected of a run that is in order." if bands else ""
+        draw = partial(learning_curves.draw, training, curve, palette, limits, bands)
         yield Plan(curve.name, curve.title, caption, draw)
     for curve in series.PREFERENCES:
         logged = learning_curves.of_rl(table, curve.metrics[0][0])

@@ -1,8 +1,8 @@
-"""The first words of a report: the head of the page, and the five lines of summary.txt."""
+"""The first words of a report: the head of the page, and the first five lines of summary.txt."""
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -11,7 +11,7 @@ from analysis.numbers import in_words, tasks
 from analysis.numbers.means import DASH, Mean, average, number, shown
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
-from analysis.verdicts import claims, whose
+from analysis.verdicts import claims, one_seed, whose
 from analysis.verdicts.rule import REVERSED
 from encore.recipe.looks import LOOKS
 from encore.recipe.recipe import Recipe
@@ -88,7 +88,12 @@ def head(run: Run, numbers: pd.DataFrame) -> Head:
     return Head(title(run.recipe), *words, task, measure, accuracy, length, gold, wins, passes)
 
 
-def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> list[str]:
+def lines(
+    run: Run,
+    table: pd.DataFrame,
+    verdicts: Sequence[claims.Verdict],
+    over_problems: Mapping[str, one_seed.Difference],
+) -> list[str]:
     """Return exactly five lines: the run, accuracy or gold, length, verdicts of each kind, the foremost."""
     task, arm, judged = tasks.headline(run), run.arms[0], stated(run.recipe, run.scale, verdicts)
     size = (
@@ -107,19 +112,26 @@ def lines(run: Run, table: pd.DataFrame, verdicts: Sequence[claims.Verdict]) -> 
         quality,
         f"Response length in tokens: {length}",
         f"Claims: {whose.of_recipe(run.recipe, judged).told()}{hint}",
-        foremost(judged),
+        foremost(judged, over_problems),
     ]
 
 
-def foremost(verdicts: Sequence[claims.Verdict], most: int = 3) -> str:
+def foremost(
+    verdicts: Sequence[claims.Verdict], over_problems: Mapping[str, one_seed.Difference], most: int = 3
+) -> str:
     """Return at most `most` claims in one line: the first claim, then reversed ones, then the rest."""
     tested = [v for v in verdicts if v.n]
     order = tested[:1] + sorted(tested[1:], key=lambda v: v.word != REVERSED)
-    return "; ".join(f"{v.id} {v.word} ({_numbers(v)})" for v in order[:most]) or "No claim could be tested."
+    said = [f"{v.id} {v.word} ({_numbers(v, over_problems)})" for v in order[:most]]
+    return "; ".join(said) or "No claim could be tested."
 
 
-def _numbers(v: claims.Verdict) -> str:
-    """Return a text such as `d = 0.507 [0.465, 0.539], detectable 0.088, 5 seeds`."""
+def _numbers(v: claims.Verdict, over_problems: Mapping[str, one_seed.Difference]) -> str:
+    """Return a text such as `d = 0.507 [0.465, 0.539], detectable 0.088, 5 seeds`.
+
+    With one seed, its difference over problems follows.
+    """
     d = shown(v.difference, v.metric)
     least = "" if math.isnan(v.detectable) else f", detectable {number(v.detectable, v.metric)}"
-    return f"d = {d}{least}, {plural(v.n, 'seed')}"
+    weights = f"; {over_problems[v.id]}" if v.id in over_problems else ""
+    return f"d = {d}{least}, {plural(v.n, 'seed')}{weights}"

@@ -16,6 +16,7 @@ from analysis.verdicts import (
     claims_table,
     collapse,
     forest,
+    one_seed,
     reversals,
     sentences,
     strips,
@@ -38,6 +39,7 @@ class Page:
     groups: Mapping[str, list[Verdict]]  # kind of claim -> the verdicts at the run's scale
     strips: Mapping[str, strips.Strip | None]  # id of a claim -> its row in the plot
     words: set[str]  # the words of the verdicts at the run's scale
+    over_problems: Mapping[str, one_seed.Difference]  # with one seed: id of a claim -> its difference
     meanings: Mapping[str, str]  # word of a verdict -> what the word means
     elsewhere: list[Verdict]  # claims at other scales
     stated: Mapping[str, Claim]  # the recipe's claims by their ids
@@ -72,6 +74,7 @@ def view(
         groups=strips.grouped(verdicts, run.document.claims),
         strips={verdict.id: strips.strip(verdict) for verdict in verdicts},
         words={verdict.word for verdict in verdicts},
+        over_problems=judged.over_problems,
         meanings=claims_table.MEANINGS,
         elsewhere=[verdict for verdict in judged.last if verdict not in verdicts],
         stated=run.document.claims,

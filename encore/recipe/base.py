@@ -134,6 +134,8 @@ IDENTIFIER = r"[a-z][a-z0-9_]*"
 A_NAME = 'a name of lower-case letters, digits, "-" and, before a digit, "."'
 AN_IDENTIFIER = 'a name of lower-case letters, digits and "_"'
 
+# a key of YAML, so it is text
+OptimizerStep = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
 Items = Annotated[tuple[T, ...], Field(strict=False)]  # a list in the YAML
 Some = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
 Positive = Annotated[int, Field(ge=1)]

@@ -32,6 +32,7 @@ from encore.recipe.claims import (
     frontier,
     with_ids,
 )
+from encore.recipe.expected import Expected
 from encore.recipe.looks import FOLDER, LOOKS
 from encore.recipe.mistakes import lines, mistaken_places, remove
 from encore.recipe.strict_yaml import Content
@@ -77,6 +78,7 @@ class AnyScale(Model):
     seeds: Seeds | None = None
     stages: Overlays = {}
     evals: RawEvals = {}
+    expected: Expected | None = None  # the learning curve of a run that is in order
 
 
 class Scale(AnyScale):

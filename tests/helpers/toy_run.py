@@ -231,6 +231,7 @@ def evaluation(run: Run, node: Node) -> None:
                     "tokens": [row["tokens"] for row in rows],
                     "truncated": [False] * 4,
                     "formatted": [True] * 4,
+                    "votes": [row["completion"] for row in rows],
                 }
             )
     run.folder(node).mkdir(parents=True, exist_ok=True)

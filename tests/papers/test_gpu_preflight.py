@@ -17,7 +17,8 @@ from stocked_hub import stocked
 from encore.forecast.preflight import preflight
 from encore.recipe.graph import Node
 
-ONLINE = ("r1", "tldr", "overoptimization", "process_supervision", "code")  # have them all at scale gpu
+# have every kind at scale gpu; and smoke, which a newcomer runs first
+ONLINE = ("r1", "tldr", "overoptimization", "process_supervision", "code", "smoke")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -33,9 +33,9 @@ EXPECTED |= {
         "helpful_harmless",
     )
 }  # without a model of the Hub
-EXPECTED |= {name: {"cpu"} for name in (*SWEEPS, "bandit")}
+EXPECTED |= {name: {"cpu"} for name in (*SWEEPS, "bandit")} | {"smoke": {"cpu", "gpu"}}
 NOT_HERE = {"paper", "small", "small-gpu", "gpu-24gb"}
-AT_ONCE = ("r1_zero", "tldr")  # planned among the fast tests
+AT_ONCE = ("r1_zero", "smoke", "tldr")  # planned among the fast tests
 ON_GPU = [
     pytest.param(name, scale, marks=() if name in AT_ONCE else pytest.mark.slow)
     for name, scales in EXPECTED.items()
@@ -115,6 +115,11 @@ def test_every_job_has_one_gpu_and_fits_on_it_in_the_hours_that_are_said(recipe,
     hours = int(said[1]) / (1 if said[2] == "hours" else 60)
     assert made.gpu_hours == pytest.approx(hours, rel=0.15)
     assert scale != "gpu-offline" or made.gpu_hours <= OFFLINE_HOURS
+
+
+def test_the_smoke_test_takes_an_hour_on_an_h100():
+    made = plan.make(GRAPH, {"recipe": "smoke", "scale": "gpu", "gpus": "1xH100"})
+    assert 40 <= 60 * made.gpu_hours <= 60
 
 
 def test_models_from_nothing_have_30_to_100_million_parameters():

@@ -37,7 +37,7 @@ FEWEST = 2  # smallest number of places of a frontier between which a score can 
 
 
 def check_claims(recipe: Recipe) -> None:
-    """Check all claims at their scales, all published numbers that name a place, and `coverage`.
+    """Check all claims at their scales, published numbers that name a place, `coverage`, expected curves.
 
     If the claims are correct, check the recipe's gates; if the gates are correct too, check its frontiers.
     """
@@ -52,6 +52,12 @@ def check_claims(recipe: Recipe) -> None:
     for index, number in enumerate(document.published):
         with mistakes.gather():
             _check_published(recipe, f"published[{index}]", number)
+    for scale, at in document.scales.items():
+        if at.expected is not None:
+            path, (arm, _, stage) = f"scales.{scale}.expected.of", at.expected.of.partition("/")
+            with mistakes.gather():
+                known(path, [arm], recipe.arms(scale), f"arm at scale {scale}")
+                known(path, [stage], list(recipe.stages(scale, arm)), f"stage of arm {arm}")
     mistakes.tell()
     _check_gates(recipe)
     _check_frontiers(recipe)

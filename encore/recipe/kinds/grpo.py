@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator
+from typing import Literal
 
 from encore.recipe.base import (
     Mistake,
     Model,
     NotNegative,
+    OptimizerStep,
     Positive,
     Share,
-    matching,
 )
 from encore.recipe.caps import Caps, check_boundaries
 from encore.recipe.kinds.domains import DomainStage
@@ -21,8 +19,6 @@ from encore.recipe.kinds.stage import rule
 from encore.recipe.loss_types import check_window
 from encore.recipe.task import DataSet, own_mistakes
 from encore.recipe.tool import Tool
-
-Step = Annotated[str, AfterValidator(matching("0|[1-9][0-9]*", "a number of optimizer steps"))]
 
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no reward but accuracy
 # advantages that read accuracy alone, or have one baseline for all prompts
@@ -80,7 +76,7 @@ class GrpoStage(DomainStage):
     # {step: cap}, instead of args.max_completion_length: the cap of all rollouts after this number of
     # optimizer steps, rising from step 0 on. If loss_type dr_grpo divides by the cap, and for soft_overlong,
     # it is the rollout's cap.
-    caps: dict[Step, Positive] | None = None
+    caps: dict[OptimizerStep, Positive] | None = None
     # The keys below have no argument in TRL; without them the objective is TRL's. The advantage, instead of
     # TRL's; equations: encore/objectives/advantages.py and, for process, process_supervision.py
     advantage: (

@@ -14,7 +14,7 @@ def test_every_verdict_is_shown_with_what_it_could_have_seen(run, numbers):
     assert 0 < float(shown.detectable["rl-lifts-accuracy"]) < 0.5
     assert shown.verdict["rl-lifts-accuracy"].endswith("(3 of 8 seeds)")
     assert list(shown.loc["aime-majority", ["level", "detectable"]]) == [means.DASH] * 2
-    assert f"detectable {shown.detectable['rl-lifts-accuracy']}, 3 seeds" in summary.foremost(verdicts)
+    assert f"detectable {shown.detectable['rl-lifts-accuracy']}, 3 seeds" in summary.foremost(verdicts, {})
 
 
 def test_every_look_that_was_taken_is_listed():
