@@ -50,9 +50,10 @@ and what we found; `conformance.csv`, every loss and advantage held to its paper
 `decision_rule.csv`, how often the rule behind the verdicts is wrong and what it finds, in % of families
 of claims, simulated by `python tests/conformance/decision_rule.py`; `grpo_speed.csv`, `small_speed.csv`
 and `grid_speed.csv`, the speed of our trainers against plain TRL on a toy, a real model and a grid;
-`gpu_runs.csv`, what trainings on a GPU took; `harness.csv`, a model's scores by lm-eval's own settings
-beside published ones; `other_bases.csv`, what a claim came to on base models of other pretraining seeds
-(commit 383c959 with another `seed` in recipes/bases/tiny_lm.yaml).
+`gpu_runs.csv`, what trainings on a GPU took; `judge_speed.csv`, what `encore judge` takes for a
+thousand runs of 10,000 steps; `harness.csv`, a model's scores by lm-eval's own settings beside published
+ones; `other_bases.csv`, what a claim came to on base models of other pretraining seeds (commit 383c959
+with another `seed` in recipes/bases/tiny_lm.yaml).
 """
 
 
