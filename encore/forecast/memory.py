@@ -108,7 +108,10 @@ def cached(policy: Architecture, generation: Generation, bytes_a_number: int) ->
 
 
 def activations(job: Job, training: Training) -> float:
-    """Return the bytes of a micro-batch at full length: outputs kept for backward, and tiles of logits."""
+    """Return the bytes of activations of a micro-batch at full length.
+
+    They are the outputs that are kept for the backward pass, and tiles of logits.
+    """
     assert job.policy is not None
     policy, tokens = of_model(job.policy), training.rows * training.computed
     layer = saved_a_token(job.policy, training.half) * tokens
@@ -140,7 +143,7 @@ def _frozen(policy: Architecture, training: Training) -> float:
 
 
 def _held(model: Model | None, training: Training, job: Job) -> float:
-    """Return the bytes of a model that is only read. Its precision is that in which the policy is kept."""
+    """Return the bytes of a frozen model, on one GPU; its weights have the precision of the policy's."""
     if model is None:
         return 0.0
     other = of_model(model)
@@ -158,7 +161,7 @@ def _critic(job: Job, training: Training) -> float:
 
 
 def of_host(job: Job) -> float:
-    """Return the bytes of a node's main memory: each process loads the weights there in float32."""
+    """Return the bytes of main memory that a job needs on a node: each process loads weights in float32."""
     if job.policy is None or job.training is None:
         return 0.0
     models = [job.policy, job.reference, job.critic, *job.rewards]
@@ -172,7 +175,7 @@ def room(gpu: GPU) -> float:
 
 
 def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, ...]:
-    """Return what prevents the job from running on this GPU, a line for each reason."""
+    """Return the reasons why the job cannot run on this GPU, a line for each; () if it can."""
     reasons = []
     limit = room(gpu)
     if held.total > limit:
@@ -192,7 +195,10 @@ def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, 
 
 
 def disk(job: Job) -> tuple[float, float]:
-    """Return the bytes of a stage's product, and of two states, since a new one is written beside the old."""
+    """Return the bytes of a stage's product, and of two checkpoints.
+
+    There are two because a new checkpoint is written before the old one is removed.
+    """
     if job.policy is None or job.training is None:
         return 0.0, 0.0
     policy, training = of_model(job.policy), job.training

@@ -26,7 +26,7 @@ class Estimator(Part, Protocol):
     """An object that makes the advantages of a round of completions."""
 
     def estimate(self, batch: Minibatch, scores: Scores) -> Minibatch:
-        """Return the completions of `batch` to learn from, with advantages; those in `batch` are 0."""
+        """Return `batch` with the advantages of its completions; before, they are 0."""
 
 
 class Stateless:
@@ -56,7 +56,10 @@ class Group(Stateless):
 
 @dataclass(frozen=True)
 class Table(Stateless):
-    """An entry of the table in `objectives.advantages`; `of_accuracy`: it uses the accuracy reward alone."""
+    """An advantage from the table `objectives.advantages.OF_GROUP`.
+
+    `of_accuracy`: it is computed from the accuracy reward alone, not from the weighted sum of all rewards.
+    """
 
     function: advantages.Advantage
     size: int

@@ -53,7 +53,7 @@ class RatioStatistics:
         at_start: torch.Tensor | None = None,
         counted: bool = False,
     ) -> None:
-        """Take in a micro-batch; tensors (batch, time).
+        """Add a micro-batch to the sums. All tensors: (batch, time); `cut` is true where the clip cuts.
 
         `at_start`: the log ratio without any noise, before the first update with this rollout. `counted`:
         whether the micro-batch goes into the histogram.

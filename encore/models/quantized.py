@@ -14,7 +14,7 @@ from encore.recipe.kinds.stage import Lora
 
 
 def loading(key: Lora | None, args: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `options` of `from_pretrained`, with those for 4 bits if the key `lora` says `quantized`.
+    """Return `options` of `from_pretrained`, and options for 4 bits if the key `lora` says `quantized`.
 
     `args` are transformers' TrainingArguments. A layer computes in bf16 if `args` or `options` say so.
     """

@@ -17,8 +17,8 @@ Weights = dict[str, Any]  # name -> tensor
 def spread(model: Any, precision: MixedPrecisionPolicy | None = None) -> Any:
     """Spread `model` over the GPUs of all processes, each layer by itself and then the rest, and return it.
 
-    It is for models beside the policy, which accelerate spreads. `precision` is the precision in which the
-    model computes; the default is the precision of its weights.
+    It serves models beside the policy; accelerate spreads the policy itself. `precision` is the precision in
+    which the model computes; the default is the precision of its weights.
     """
     # torch would keep the rest gathered until a backward pass, which a reference never has
     options: Any = {"mp_policy": precision or MixedPrecisionPolicy(), "reshard_after_forward": True}
