@@ -57,7 +57,7 @@ def of_health(stage: str, check: health.Check, stand_in: bool) -> Finding | None
     if name in OF_TRAINING:
         return None
     if check["ok"]:
-        return Finding(stage, check["check"], OK, check["message"].partition(": does it")[0])  # all is well
+        return Finding(stage, check["check"], OK, check["message"].partition(": does it")[0])  # no question
     message = check["message"] + (f"; {HELP[name]}" if name in HELP else "")
     if stand_in and name in OF_POLICY:
         message = f"{check['message']}, of a policy that stands in for the trained one"

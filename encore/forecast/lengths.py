@@ -28,7 +28,7 @@ from encore.worlds.text import length
 LONGEST = 512  # tokens of a prompt, if no stage sets the longest
 SERVED = 0.9  # share of a GPU's memory for an engine that has the GPU alone
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
-AMPLIFIED = 3  # reinforcement multiplies a kind's share by the share of its documents that are right ** 3
+AMPLIFIED = 3  # reinforcement multiplies a kind's share by r ** AMPLIFIED; r: share of its right documents
 COUNTED = 256  # number of documents of a kind that are counted
 QUESTIONS = 32  # number of a world's prompts that are measured if a published model is asked
 CHARACTERS = 3.0  # characters per token of a prompt with numbers and marks of turns; SmolLM2 has 2.9

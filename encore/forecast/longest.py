@@ -27,7 +27,7 @@ from encore.stages.sft import documents
 ROWS = 4096  # more rows than any rollout or batch takes
 HELD_OUT = 8
 OF_PROMPTS = ("domains", "problems", "longest_prompt", "decontaminate", "replay", "caps")
-# keys for reading rewards by rule; sampler lean would end a completion where the policy does
+# keys of rewards by rule, and `sampler`, because sampler lean ends completions before the cap
 OF_ROLLOUTS = ("advantage", "dynamic_sampling", "soft_overlong_cache", "sampler", "tool", "learn_results")
 OF_DEMONSTRATIONS = ("task", "template", "chat", "corpus", "also", "problems", "decontaminate")
 

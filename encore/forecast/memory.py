@@ -81,7 +81,7 @@ def _of_sampler(job: Job, policy: Architecture, gpu: GPU) -> Memory:
     rewards = sum(4 * of_model(model).parameters for model in job.rewards)
     rewards += sum(
         2 * of_model(model).parameters for model in {judge for judge, _ in job.judges}
-    )  # bytes of a weight as it was published
+    )  # a judge's weight has 2 bytes, as it was published
     reference = 4 * of_model(job.reference).parameters if job.reference else 0.0
     if generation is None:
         return Memory(weights=2 * policy.parameters, reward=rewards, reference=reference)
@@ -137,7 +137,7 @@ def _computed_in(policy: Architecture, training: Training, shard: bool) -> float
 
 
 def _frozen(policy: Architecture, training: Training) -> float:
-    """Return the bytes of the frozen weights; linear layers in four bits have a scale for each 64 weights."""
+    """Return the bytes of the policy's weights without adapters, in four bits including their scales."""
     whole = policy.head + (0 if policy.tied else policy.embedding) if training.nf4 else policy.parameters
     return training.bytes_a_weight * whole + NF4 * (policy.parameters - whole)
 

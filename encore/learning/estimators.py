@@ -147,7 +147,7 @@ class Gae:
         return self.policy.trainer.accelerator.reduce(value, reduction="sum")
 
     def measure(self, scores: Tensor, sequence_kl: Tensor, explained: float) -> None:
-        """Log a round, and adapt the KL coefficient if it has a target. `scores`, `sequence_kl`: (B,)."""
+        """Log the measures of a round and adapt the KL coefficient. `scores` and `sequence_kl`: (B,)."""
         log, gather = self.measures.add, self.policy.trainer.accelerator.gather
         all_scores, all_kl = gather(scores), gather(sequence_kl)
         mean_kl = all_kl.double().mean().item()

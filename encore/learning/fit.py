@@ -106,7 +106,7 @@ def _shard(trainer: Resumable) -> None:
 def _watch(
     trainer: Resumable, progress: Progress, keep: Keep | None, trained_in: health.Precision, times: StepTimes
 ) -> None:
-    """Add the callbacks of a training, in this order, and remove transformers' printing."""
+    """Add our callbacks to a trainer, and remove the callback by which transformers prints."""
     trainer.remove_callback(PrinterCallback)
     callbacks: list[TrainerCallback] = [OrderOfEpoch(), ShowProgress(progress), KeepCurve()]
     callbacks += [KeepModel(trainer, keep)] if keep else []

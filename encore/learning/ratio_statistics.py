@@ -34,7 +34,10 @@ LEVELS = ("token", "sequence")
 
 
 class RatioStatistics:
-    """Sums over the processes and micro-batches of a log line, and the counts of the histogram."""
+    """The sums from which the metrics of the next log line are made, and the counts of the histogram.
+
+    Both are over all processes. The sums begin anew at each log line; the counts do not.
+    """
 
     def __init__(self) -> None:
         self.clear()

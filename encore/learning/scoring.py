@@ -19,7 +19,7 @@ from encore.sampling.turns import CALLS, TURNS
 
 Row = dict[str, Any]  # the columns of a prompt that rewards read
 KEPT = ("answer", "difficulty", "domain", *CALLS, TURNS)  # columns that completions.jsonl keeps
-# takes each function's name and domain, its weight, and the rewards of all completions; may raise UserError
+# takes a trainer, the names and weights of its reward functions, and the rewards of all completions
 Check = Callable[[Any, Sequence[str], Tensor, Tensor], None]
 
 

@@ -24,7 +24,7 @@ AWAY = 7_919
 
 
 class Critic(nn.Module):
-    """The value (w·h - bias) / scale at each position. A reward model's bias and scale stay fixed."""
+    """A network that returns a value (w·h - bias) / scale at each position; `bias` and `scale` stay fixed."""
 
     def __init__(self, backbone: Any, head: nn.Linear, bias: float = 0.0, scale: float = 1.0):
         super().__init__()

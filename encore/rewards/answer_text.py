@@ -12,7 +12,7 @@ DROPPED = re.compile(
     r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|q?quad|(?:en|thin|med|thick|negthin)space)(?![a-z])"
     r"|(?<!\\)\\[,!;: ]|~"
 )
-# other spellings of the same, in LaTeX and then in Unicode
+# another spelling -> the spelling in the normal form, of commands and then of Unicode characters
 COMMANDS = {
     **dict.fromkeys(("dfrac", "tfrac", "cfrac"), "frac"),
     **dict.fromkeys(("leq", "leqslant"), "le"),
