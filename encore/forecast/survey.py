@@ -153,7 +153,7 @@ class Survey:
         self.at_full_length(node, cost, spent)
 
     def at_full_length(self, node: Node, cost: Cost, spent: Mapping[str, Any]) -> None:
-        """Try two steps on the longest rows, to measure their memory and how long a run of them takes."""
+        """Try two steps on the longest rows, to check their memory and to set `cost.hours_at_most`."""
         config = self.graph.config(node)
         inputs = self.inputs(node)
         what = "its own rows"

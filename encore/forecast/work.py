@@ -221,7 +221,7 @@ def _copies(graph: Graph, node: Node, stage: TrainingStage, assumed: Assumptions
 
 
 def _examples(graph: Graph, node: Node, assumed: Assumptions) -> float:
-    """Return the number of examples in an epoch: demonstrations, rankings, or pairs of rankings."""
+    """Return the number of examples in an epoch: demonstrations, rankings, pairs or labelled replies."""
     stage, (total, _) = graph.stage(node), rows(graph, node, assumed)
     by_labels = isinstance(stage, RewardModelStage) and stage.labels
     shuffled = isinstance(stage, RewardModelStage) and stage.comparisons == "shuffled"

@@ -58,7 +58,7 @@ def own_weights(model: Any) -> Weights:
 
 
 def load_own_weights(model: Any, weights: Weights) -> None:
-    """Set the weights that `own_weights` returned in as many processes as now."""
+    """Set the weights that `own_weights` returned; the number of processes must be unchanged."""
     if not is_sharded(model):
         model.load_state_dict(weights)
         return

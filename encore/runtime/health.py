@@ -234,7 +234,7 @@ def sampled_as_trained(curve: list[curves.Row], precision: Precision) -> list[Ch
 
 
 def ratio_at_start(curve: list[curves.Row]) -> list[Check]:
-    """Check the largest distance of a ratio from 1 before the first update; [] if it was not measured."""
+    """Check how far importance ratios were from 1 before the first update; [] if that was not measured."""
     starts = [value for _, name, value in curve if name == "ratio/at_start"]
     if not starts:
         return []
