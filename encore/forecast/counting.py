@@ -52,7 +52,10 @@ def saved_a_token(model: Model, place: Path | None, half: bool) -> float:
 
 
 def _kept_for_backward(config: Any, tokens: int, half: bool) -> int:
-    """Return the bytes that the backbone saves for its backward pass over a row, except weights and masks."""
+    """Return the bytes that the backbone saves for its backward pass over one row of `tokens` tokens.
+
+    Weights are counted, and attention masks are not.
+    """
     saved: dict[int, Any] = {}  # keeps the storages, so that no address is given twice
     with FakeTensorMode():
         config._attn_implementation = "sdpa"
@@ -135,7 +138,10 @@ def _head_size(text: Any) -> int:
 
 
 def _cached(text: Any) -> int:
-    """Return how many numbers a server caches for a token; of latent attention, only the latent's."""
+    """Return how many numbers a server caches for a token in each layer.
+
+    They are its keys and values, or the latent vector alone if the model has latent attention.
+    """
     if getattr(text, "kv_lora_rank", None):
         return text.kv_lora_rank + text.qk_rope_head_dim
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads

@@ -57,7 +57,7 @@ def of_health(stage: str, check: health.Check, stand_in: bool) -> Finding | None
     if name in OF_TRAINING:
         return None
     if check["ok"]:
-        return Finding(stage, check["check"], OK, check["message"].partition(": does it")[0])  # all is well
+        return Finding(stage, check["check"], OK, check["message"].partition(": does it")[0])  # no question
     message = check["message"] + (f"; {HELP[name]}" if name in HELP else "")
     if stand_in and name in OF_POLICY:
         message = f"{check['message']}, of a policy that stands in for the trained one"
@@ -65,9 +65,9 @@ def of_health(stage: str, check: health.Check, stand_in: bool) -> Finding | None
 
 
 def of_disk(costs: Iterable[Cost], free_mib: float) -> Finding:
-    """Return whether the disk has room for all products and two of the largest state.
+    """Return a finding on whether the disk has room for all products and the largest checkpoint twice.
 
-    Two, because the old state is kept while the new one is written.
+    Twice, because the old checkpoint is kept while the new one is written.
     """
     needed = disk_mib(costs)
     message = f"{_size(needed)} for what the run keeps and its largest checkpoint, {_size(free_mib)} are free"
@@ -77,9 +77,9 @@ def of_disk(costs: Iterable[Cost], free_mib: float) -> Finding:
 
 
 def disk_mib(costs: Iterable[Cost]) -> float:
-    """Return the MiB on disk of all seeds, without completions.
+    """Return the MiB that all seeds take on disk.
 
-    A stage keeps little more than 256 MiB of completions.
+    Recorded completions are not counted; a stage keeps little more than 256 MiB of them.
     """
     costs = list(costs)
     kept = sum(cost.runs * cost.product_mib for cost in costs)
@@ -87,7 +87,10 @@ def disk_mib(costs: Iterable[Cost]) -> float:
 
 
 def hours(costs: Iterable[Cost]) -> dict[str, float]:
-    """Return the hours of all seeds, one job after another, their upper limit, and the GPU-hours."""
+    """Return the hours of all seeds, one job after another, and their GPU-hours.
+
+    Each has an upper limit, `…_at_most`: its value if all rows were as long as the longest.
+    """
     costs = list(costs)
     most = [max(cost.hours, cost.hours_at_most or 0.0) for cost in costs]
     return {
@@ -116,7 +119,7 @@ def record(about: Mapping[str, Any], findings: Sequence[Finding], costs: Sequenc
 
 
 def text(findings: Sequence[Finding], costs: Sequence[Cost]) -> str:
-    """Return the tables, at most WIDTH columns wide."""
+    """Return the findings and the table of costs as text, at most WIDTH columns wide."""
     wide = [max(len(cell) for cell in column) for column in zip(*_cells(findings), strict=True)]
     lines = []
     for (stage, check, status), finding in zip(_cells(findings)[1:], findings, strict=True):

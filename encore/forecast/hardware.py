@@ -76,7 +76,7 @@ USABLE = 0.92  # usable share of a GPU's memory; the rest is for CUDA, NCCL and 
 def change(assumed: Assumptions, changes: Mapping[str, Any]) -> Assumptions:
     """Return `assumed` with the fields in `changes`.
 
-    Raises UserError for a value that is not a number above 0.
+    Raises UserError for a value that is not a number above 0, and for a share above 1.
     """
     for name, value in changes.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:

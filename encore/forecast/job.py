@@ -46,7 +46,7 @@ class Training:
     optimizer: float = 8.0  # bytes of the optimizer's state for a trained number
     lora: int | None = None  # rank of the adapters
     nf4: bool = False  # whether the weights below the adapters have four bits
-    scored: float = 0.0  # forward passes of the policy over a sequence for each step on it, without training
+    scored: float = 0.0  # further forward passes of the policy, without gradient, per sequence and step
     padded: bool = False  # whether rows of a batch are padded to one length, with a mask of tokens x tokens
 
 

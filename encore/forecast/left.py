@@ -1,9 +1,9 @@
-"""The rest of a run, in one line on stderr, while its first job already runs.
+"""A plan of a run, printed as one line on stderr while the run's first job already runs.
 
     python -m encore.forecast.left [mine.yaml] < nodes.json
 
-stdin has the nodes to be made, as a JSON list of [recipe, scale, arm, seed, name, kind]; the requested ones
-are last. mine.yaml is a recipe that is not in recipes/.
+stdin has the nodes that are still to be made, as a JSON list of [recipe, scale, arm, seed, name, kind]. The
+nodes that the user requested are last. mine.yaml is a recipe that is not in recipes/.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The lengths of prompts and completions, of worlds and data sets, and the engine of the draws.
+"""The lengths of prompts and completions in tokens, for worlds and data sets, and the engine that samples.
 
 The lengths of a world are measured on documents of the kinds that the model has learnt to write.
 """
@@ -28,11 +28,11 @@ from encore.worlds.text import length
 LONGEST = 512  # tokens of a prompt, if no stage sets the longest
 SERVED = 0.9  # share of a GPU's memory for an engine that has the GPU alone
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
-AMPLIFIED = 3  # power of the share of right documents, which says how far reinforcement has moved the kinds
+AMPLIFIED = 3  # reinforcement multiplies a kind's share by r ** AMPLIFIED; r: share of its right documents
 COUNTED = 256  # number of documents of a kind that are counted
 QUESTIONS = 32  # number of a world's prompts that are measured if a published model is asked
 CHARACTERS = 3.0  # characters per token of a prompt with numbers and marks of turns; SmolLM2 has 2.9
-SHORT = 128  # tokens; a cap of at most SHORT is made for its answers, which fill the share FILLED of it
+SHORT = 128  # tokens; answers fill the share FILLED of a cap of at most SHORT, which was set for them
 FILLED = 0.7
 
 
@@ -73,7 +73,7 @@ def drawn(
     assumed: Assumptions,
     group: int = 1,
 ) -> Generation:
-    """Return completions drawn all at once, by an evaluation's engine or by a stage that keeps them.
+    """Return the generation of `completions` answers to `asked`, of at most `cap` tokens, all drawn at once.
 
     `group` is the number of completions of a prompt; sampler lean reads the prompt once for all of them.
     """
@@ -97,7 +97,10 @@ def drawn(
 
 
 def _measured(asked: Sequence[Prompts]) -> float | None:
-    """Return the mean tokens of worlds' prompts, counted in characters; None if a data set is asked."""
+    """Return the mean tokens of the prompts of worlds, estimated from their characters.
+
+    None if there are no prompts, or if some are from a data set.
+    """
     rng, characters = random.Random(0), []
     for prompts in asked:
         try:
@@ -144,7 +147,7 @@ def of_documents(graph: Graph, node: Node) -> Lengths | None:
 
 
 def _answers(graph: Graph, node: Node, asked: Sequence[Prompts], cap: int) -> Lengths | None:
-    """Return the mean lengths of answers to tasks; None without tasks, or if one is a data set."""
+    """Return the mean lengths of answers to tasks; None without tasks, or if a task's are unknown."""
     each = [of_samples(graph, node, prompts, cap) for prompts in asked]
     known = [lengths for lengths in each if lengths]
     if not each or len(known) < len(each):
@@ -155,9 +158,9 @@ def _answers(graph: Graph, node: Node, asked: Sequence[Prompts], cap: int) -> Le
 def of_samples(graph: Graph, node: Node, asked: Prompts, cap: int) -> Lengths | None:
     """Return the lengths of a policy's answers to the questions of a task.
 
-    The kinds of documents have their shares of the corpus, which reinforcement has moved to kinds that are
-    often right. The result is None for a data set, and if the policy comes from no corpus of that world, as a
-    published model does.
+    The policy is assumed to write each kind of document as often as its corpus does. If it was reinforced,
+    kinds that are often right have larger shares. The result is None for a data set, and if no corpus of the
+    world taught the policy, as with a published model.
     """
     if not isinstance(asked.task, WorldTask):
         return None
@@ -206,9 +209,9 @@ def _parts(stage: PretrainStage | SftStage) -> list[CorpusPart]:
 
 
 def corpus_of(graph: Graph, node: Node, world: str) -> tuple[list[tuple[float, Mixture]], bool]:
-    """Return (share, mixture) of a world in the corpus that the policy learnt last.
+    """Return (share, mixture) of each part that a world has in the corpus that the policy learnt last.
 
-    The third value says whether the policy was reinforced since.
+    The second value says whether the policy was reinforced since.
     """
     inputs, stage = graph.inputs(node), None if node.kind == "eval" else graph.stage(node)
     if isinstance(stage, PretrainStage | SftStage) and stage.corpus is not None:

@@ -1,4 +1,4 @@
-"""A stage with only the longest rows of its own data, to see what its memory has to hold.
+"""A stage with only the longest rows of its own data, to measure the most memory that it needs.
 
 Prompts are repeated, and every completion runs to the cap, so a step has the shape of the worst step of the
 run. Rewards by rule take no memory and are left out.
@@ -27,7 +27,7 @@ from encore.stages.sft import documents
 ROWS = 4096  # more rows than any rollout or batch takes
 HELD_OUT = 8
 OF_PROMPTS = ("domains", "problems", "longest_prompt", "decontaminate", "replay", "caps")
-# keys for reading rewards by rule; sampler lean would end a completion where the policy does
+# keys of rewards by rule, and `sampler`, because sampler lean ends completions before the cap
 OF_ROLLOUTS = ("advantage", "dynamic_sampling", "soft_overlong_cache", "sampler", "tool", "learn_results")
 OF_DEMONSTRATIONS = ("task", "template", "chat", "corpus", "also", "problems", "decontaminate")
 
@@ -42,7 +42,10 @@ class Longest:
 
 
 def of_stage_kind(config: Config, inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest | None:
-    """Return the stage on its longest rows, whose files go to `folder`; None if its kind has no such form."""
+    """Return the stage with only its longest rows, which are written to `folder`.
+
+    None if a stage of this kind cannot be cut to its longest rows.
+    """
     kind = config["run"]
     if kind in ("grpo", "ppo"):
         return _rollouts(config, inputs, seed, folder)

@@ -81,7 +81,7 @@ def _of_sampler(job: Job, policy: Architecture, gpu: GPU) -> Memory:
     rewards = sum(4 * of_model(model).parameters for model in job.rewards)
     rewards += sum(
         2 * of_model(model).parameters for model in {judge for judge, _ in job.judges}
-    )  # bytes of a weight as it was published
+    )  # a judge's weight has 2 bytes, as it was published
     reference = 4 * of_model(job.reference).parameters if job.reference else 0.0
     if generation is None:
         return Memory(weights=2 * policy.parameters, reward=rewards, reference=reference)
@@ -108,7 +108,10 @@ def cached(policy: Architecture, generation: Generation, bytes_a_number: int) ->
 
 
 def activations(job: Job, training: Training) -> float:
-    """Return the bytes of a micro-batch at full length: outputs kept for backward, and tiles of logits."""
+    """Return the bytes of activations of a micro-batch at full length.
+
+    They are the outputs that are kept for the backward pass, and tiles of logits.
+    """
     assert job.policy is not None
     policy, tokens = of_model(job.policy), training.rows * training.computed
     layer = saved_a_token(job.policy, training.half) * tokens
@@ -134,13 +137,13 @@ def _computed_in(policy: Architecture, training: Training, shard: bool) -> float
 
 
 def _frozen(policy: Architecture, training: Training) -> float:
-    """Return the bytes of the frozen weights; linear layers in four bits have a scale for each 64 weights."""
+    """Return the bytes of the policy's weights without adapters, in four bits including their scales."""
     whole = policy.head + (0 if policy.tied else policy.embedding) if training.nf4 else policy.parameters
     return training.bytes_a_weight * whole + NF4 * (policy.parameters - whole)
 
 
 def _held(model: Model | None, training: Training, job: Job) -> float:
-    """Return the bytes of a model that is only read. Its precision is that in which the policy is kept."""
+    """Return the bytes of a frozen model, on one GPU; its weights have the precision of the policy's."""
     if model is None:
         return 0.0
     other = of_model(model)
@@ -158,7 +161,7 @@ def _critic(job: Job, training: Training) -> float:
 
 
 def of_host(job: Job) -> float:
-    """Return the bytes of a node's main memory: each process loads the weights there in float32."""
+    """Return the bytes of main memory that a job needs on a node: each process loads weights in float32."""
     if job.policy is None or job.training is None:
         return 0.0
     models = [job.policy, job.reference, job.critic, *job.rewards]
@@ -172,7 +175,7 @@ def room(gpu: GPU) -> float:
 
 
 def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, ...]:
-    """Return what prevents the job from running on this GPU, a line for each reason."""
+    """Return the reasons why the job cannot run on this GPU, a line for each; () if it can."""
     reasons = []
     limit = room(gpu)
     if held.total > limit:
@@ -192,7 +195,10 @@ def lacks(job: Job, policy: Architecture, held: Memory, gpu: GPU) -> tuple[str, 
 
 
 def disk(job: Job) -> tuple[float, float]:
-    """Return the bytes of a stage's product, and of two states, since a new one is written beside the old."""
+    """Return the bytes of a stage's product, and of two checkpoints.
+
+    There are two because a new checkpoint is written before the old one is removed.
+    """
     if job.policy is None or job.training is None:
         return 0.0, 0.0
     policy, training = of_model(job.policy), job.training

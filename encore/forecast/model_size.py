@@ -87,9 +87,9 @@ def saved_a_token(model: Model, half: bool) -> float:
 
 
 def _known(model: Model, what: str, count: Callable[[Path | None], Any]) -> Any:
-    """Return a count of a model, from the notes of this process or an earlier one.
+    """Return the count that `what` names, of a model, from the file KNOWN.
 
-    If the count was never made, call `count` and note the result.
+    If the file does not have it, call `count` and add the result to the file.
     """
     place = _place(model)
     key = f"{_digest(model, place)} {what}"

@@ -28,12 +28,12 @@ SYNC = 10e9  # bytes a second at which new weights reach an engine
 
 @dataclass(frozen=True)
 class Estimate:
-    """The cost of a job; all fields are empty if the job computes nothing."""
+    """The cost of a job; all fields but `job` are empty if the job computes nothing."""
 
     job: Job
     memory: Memory = field(default_factory=Memory)
     generated: float = 0.0  # number of generated tokens
-    trained: float = 0.0  # number of tokens trained on, counted once for each time
+    trained: float = 0.0  # number of tokens trained on, counted again in every epoch
     flops: float = 0.0
     hours: float = 0.0
     rate: float = 0.0  # tokens that a GPU generates in a second; 0 without generation
@@ -103,7 +103,7 @@ class Row:
 
     estimate: Estimate
     nodes: tuple[Node, ...]
-    other: float  # bytes of activations if checkpointing were switched the other way
+    other: float  # bytes of activations if gradient checkpointing were switched the other way
 
     @property
     def name(self) -> str:
@@ -136,7 +136,7 @@ class Plan:
 
     @property
     def disk(self) -> float:
-        """The bytes on disk at the fullest: models of the Hub, stages' products, and the largest state."""
+        """The most bytes on disk: downloaded models, stages' products, and the largest checkpoint twice."""
         kept, states = 0.0, [0.0]
         for row in self.rows:
             product, state = memory.disk(row.estimate.job)
@@ -163,9 +163,9 @@ class Plan:
 
 
 def make(graph: Graph, options: Mapping[str, Any]) -> Plan:
-    """Return the plan of `recipe`, `scale`, `seeds`, `gpus` and assumptions, as the command line has them.
+    """Return the plan that `options`, the key=value words of the command line, ask for.
 
-    Raises UserError for a key or value that is unknown.
+    Their keys are KEYS and the fields of `Assumptions`. Raises UserError for an unknown key or value.
     """
     fields = [*Assumptions.__dataclass_fields__]
     for key in options:
@@ -211,7 +211,7 @@ def rows_of(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed
 
 
 def _other(job: Job) -> float:
-    """Return the bytes of a job's activations if its checkpointing were the other way: on, or off."""
+    """Return the bytes of a job's activations if it switched gradient checkpointing the other way."""
     if not (job.policy and job.training and job.gpus):
         return 0.0
     turned = replace(job.training, checkpointing=not job.training.checkpointing)
@@ -219,7 +219,7 @@ def _other(job: Job) -> float:
 
 
 def seconds(graph: Graph, node: Node, on: str) -> float:
-    """Return how long a node takes on the GPU that `on` names; 0 if it cannot be planned."""
+    """Return the planned seconds of a node on the GPU that the text `on` names; 0 if it cannot be planned."""
     try:
         job = of_node(graph, node, Assumptions())
         estimate = of_job(job, named_in(on) or GPUS[DEFAULT], Assumptions())

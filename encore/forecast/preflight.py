@@ -78,7 +78,7 @@ def _say(line: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; `arguments` defaults to the command line."""
+    """Run the command and return its exit status; `arguments` defaults to the command line."""
     few_collections()
     try:
         options = parse(arguments)

@@ -1,4 +1,4 @@
-"""Checks of a stage's input before the stage runs: the ends of replies, and the reward of a gold answer."""
+"""Checks of a stage's input before the stage runs: tokens that end a reply, and rewards of gold answers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,7 +48,8 @@ def of_stage(config: Config, inputs: Mapping[str, Path], seed: int) -> list[heal
 def ends(source: Source, tokenizer: Any, by_chat: bool) -> health.Check:
     """Check that the model knows the end of a reply, and that tokenizer and generation config agree on it.
 
-    By chat, `tokenizer` ends a turn with its own token, which stages and evaluations add to the others.
+    `by_chat`: prompts have a chat template, and the end-of-sequence token of `tokenizer` is the template's
+    end of a turn, which ends replies beside the tokens of the generation config.
     """
     bare, config = load_tokenizer(source), configuration(source)
     generation = _generation(source, config)

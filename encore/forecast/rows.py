@@ -41,7 +41,10 @@ RANKED = {"berkeley-nest/Nectar": 7}  # number of replies in a row; other data s
 
 
 def rows(graph: Graph, node: Node, assumed: Assumptions) -> tuple[float, tuple[str, ...]]:
-    """Return the rows that a stage gets (prompts, pairs, rankings …), and the assumptions made for them."""
+    """Return the number of rows (prompts, pairs, rankings …) that a stage gets.
+
+    The second value is the assumptions that were made for this number, as texts.
+    """
     stage, inputs = graph.stage(node), graph.inputs(node)
     parts: dict[str, Any] = dict(stage.parts)
     if isinstance(stage, LabelStage | LabelStepsStage | PretrainStage):
@@ -88,7 +91,10 @@ def ranked(stage: LabelStage) -> int:
 def _of_source(
     task: Task, documents: int | None, problems: int | None, assumed: Assumptions
 ) -> tuple[float, list[str]]:
-    """Return the rows of a task, by the numbers that a recipe may set, and the assumptions made for them."""
+    """Return the number of rows of a task, and the assumptions that were made for it, as texts.
+
+    `documents` and `problems` are the numbers that the recipe sets; None if it does not.
+    """
     if not isinstance(task, DataSet):
         return problems or documents or DOCUMENTS, []
     name = task.hub or task.file or "?"

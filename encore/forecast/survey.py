@@ -134,7 +134,10 @@ class Survey:
         return any(self.made[source] != Path(source.sentinel) for source in self.graph.inputs(node).values())
 
     def price(self, node: Node, cost: Cost, done: Made, share: float) -> None:
-        """Add the cost of a stage that was run, and try its longest rows."""
+        """Fill in `cost` after a stage was tried, with the outcome `done`, and try its longest rows.
+
+        `share` is the share of its data that the stage had.
+        """
         stage, spent = self.graph.stage(node), done.content("provenance.json")
         cost.state_mib = spent.get("state_mib", 0.0)
         if not spent["steps"]:
@@ -150,7 +153,7 @@ class Survey:
         self.at_full_length(node, cost, spent)
 
     def at_full_length(self, node: Node, cost: Cost, spent: Mapping[str, Any]) -> None:
-        """Try two steps on the longest rows, to measure their memory and how long a run of them takes."""
+        """Try two steps on the longest rows, to check their memory and to set `cost.hours_at_most`."""
         config = self.graph.config(node)
         inputs = self.inputs(node)
         what = "its own rows"
@@ -168,7 +171,7 @@ class Survey:
         self.add(node, "memory", *memory(spent, self.graph.resources(node).mem_mb, what))
 
     def tried(self, node: Node, config: Config, inputs: Mapping[str, Path], how: str) -> Made:
-        """Run the stage's own command with this config."""
+        """Run the stage's own command with this config, in a folder named after `how` the stage is tried."""
         return trial.run_stage(config, inputs, node.seed, self.machine(node), self.place(node, how), self.run)
 
     def stand_in(self, node: Node, failed: Made) -> bool:
@@ -232,7 +235,11 @@ class Survey:
 
 
 def memory(spent: Mapping[str, Any], asked_mb: int | None, what: str) -> tuple[str, str]:
-    """Return status and message about the peak memory of the step that `what` names, by its provenance."""
+    """Return status and message of a check of a step's peak memory.
+
+    `spent` is the provenance of the step, `asked_mb` the recipe's `resources.mem_mb`, and `what` names the
+    rows of the step.
+    """
     if "gpu_capacity_mib" in spent:
         used, capacity, of = spent["gpu_memory_mib"], spent["gpu_capacity_mib"], "the GPU"
     else:
@@ -254,7 +261,7 @@ def problems(stage: Stage) -> int:
 
 
 def _shape(model: str) -> str:
-    """Return a text that tells the size of a model: config.json of a stage's product, or a model's name."""
+    """Return a text that identifies a model's size: config.json of a stage's product, or a model's name."""
     if model.startswith("hub:"):
         return model
     folder, _ = sentinel.product(Path(model))
@@ -262,7 +269,7 @@ def _shape(model: str) -> str:
 
 
 def _learning_from_rows(graph: Graph, node: Node) -> TrainingStage | None:
-    """Return the stage of a node that learns from rows of another stage; None if it does not."""
+    """Return a node's stage if it trains on rows that another stage has made; otherwise None."""
     stage = graph.stage(node) if node.kind == "stage" and "data" in graph.inputs(node) else None
     return stage if isinstance(stage, TrainingStage) else None
 

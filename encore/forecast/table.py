@@ -59,7 +59,7 @@ def text(plan: Plan) -> str:
 
 
 def data(plan: Plan) -> dict[str, Any]:
-    """Return the plan for JSON: bytes, tokens, operations, hours."""
+    """Return the content of plan.json."""
     return {
         "recipe": plan.recipe,
         "scale": plan.scale,

@@ -14,9 +14,9 @@ from encore.forecast.memory import ENGINE
 from encore.forecast.model_size import Architecture, of_model
 
 STEP = 4e-3  # seconds of a decoding step of vLLM, apart from reading memory: scheduling and launches
-SEQUENCE = 16e-6  # the same for each sequence in a step: sampling and bookkeeping
+SEQUENCE = 16e-6  # seconds that each sequence adds to a step: sampling and bookkeeping
 HOP = 20e-6  # seconds of an exchange between the GPUs of a node; a layer has two
-FAR = 80e-6  # the same between several nodes
+FAR = 80e-6  # seconds of an exchange between GPUs of several nodes
 EAGER = 1.0e-3  # seconds of a layer in a step of transformers' generate, which launches kernels one by one
 MOST = 1024  # most sequences that an engine runs at once
 POINTS = 256  # points of the integral over a rollout
@@ -26,7 +26,7 @@ SLOWER = 8  # ratio of the speeds of bfloat16 and float32 operations
 def of_generation(
     policy: Architecture, generation: Generation, gpus: int, gpu: GPU, assumed: Assumptions
 ) -> float:
-    """Return the seconds that `gpus` GPUs take for all completions; `width` GPUs hold a copy of the model."""
+    """Return the seconds that `gpus` GPUs take to read all prompts and to generate all completions."""
     copies = max(gpus // generation.width, 1)
     if assumed.rate and generation.completions:
         return generation.completions * generation.mean / (assumed.rate * gpus)
@@ -99,7 +99,10 @@ def _step(
 
 
 def _touched(policy: Architecture, sequences: float) -> float:
-    """Return the parameters that a step reads; of the experts, only those that a sequence visits."""
+    """Return the expected number of parameters that a step of decoding reads.
+
+    An expert is read only if at least one of the sequences visits it.
+    """
     if not policy.sparse:
         return policy.active
     shared = policy.parameters - policy.embedding
@@ -109,7 +112,7 @@ def _touched(policy: Architecture, sequences: float) -> float:
 
 
 def _at_once(policy: Architecture, generation: Generation, gpu: GPU) -> float:
-    """Return how many sequences of mean length fit into the memory of one copy."""
+    """Return how many sequences of mean length one copy of the model decodes at once."""
     if generation.engine == "hf":
         return math.inf  # TRL generates a whole rollout at once
     free = generation.share * gpu.memory * generation.width
@@ -119,7 +122,10 @@ def _at_once(policy: Architecture, generation: Generation, gpu: GPU) -> float:
 
 
 def of_training(job: Job, policy: Architecture, gpu: GPU, assumed: Assumptions) -> float:
-    """Return the seconds of the passes, or of the GPUs' exchange for these passes if it takes longer."""
+    """Return the seconds of a job's training; 0 if it trains nothing.
+
+    They are the seconds of the passes, or of the exchange between the GPUs if it takes longer.
+    """
     training = job.training
     if training is None:
         return 0.0
@@ -144,7 +150,10 @@ def _exchanged(job: Job, policy: Architecture, training: Training, gpu: GPU, ass
 
 
 def operations(job: Job, policy: Architecture) -> float:
-    """Return the operations that the mathematics needs; those repeated in order to save memory count once."""
+    """Return the floating-point operations of a job.
+
+    Operations that gradient checkpointing repeats are counted once.
+    """
     total = 0.0
     if generation := job.generation:
         each = generation.prompt / generation.shared + generation.mean

@@ -45,8 +45,8 @@ class Shortened:
 def cut_stage(config: Config, rows: int, problems: int, from_cut: bool) -> Shortened:
     """Return the stage with two steps or, if it draws completions, with `rows` of its `problems`.
 
-    `from_cut`: the stage's data come from a stage that was cut short, so there may be fewer than `problems`
-    asks for.
+    `from_cut`: the stage's data come from a stage that was cut short. The key `problems` is then left out,
+    because there may be fewer problems.
     """
     kind, short = config["run"], {key: value for key, value in config.items() if key != "evaluate_every"}
     if kind in SPREAD:
@@ -116,9 +116,10 @@ def barely(config: Config) -> Config:
 
 
 def whole_s(loading: float, cut: float, share: float) -> float:
-    """Return the seconds of the whole work, from the times of loading and of a share.
+    """Return the estimated seconds of a whole job, loading included.
 
-    `loading` is the time of loading alone, `cut` of loading and the `share` of the work.
+    `loading` is the seconds of loading alone; `cut` is the seconds of a job that loaded and then did only
+    the `share` of the work.
     """
     return loading + max(cut - loading, 0.0) / share
 
@@ -149,7 +150,10 @@ class Made:
 
 
 def in_a_process(words: Sequence[str], threads: int, log: Path) -> int:
-    """Run `python -m` with these words as the workflow's rules do, with its stderr in `log`."""
+    """Run `python -m` with these words as the workflow's rules do; return the exit status.
+
+    The standard error goes to the file `log`.
+    """
     several = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     with log.open("w", encoding="utf-8") as stderr:
         command = [sys.executable, "-m", *words]

@@ -1,4 +1,4 @@
-"""The way from the nodes of a recipe's graph to the parts of a plan: a `Job` for each stage or evaluation."""
+"""The jobs of a plan: a `Job` for each stage or evaluation in a recipe's graph."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ from encore.recipe.kinds.stage import Drawing
 from encore.recipe.kinds.training import TrainingStage, TuningStage
 from encore.recipe.machine import Engine
 
-STEPS = 3  # whole solutions in the rollouts from all steps of a solution: six steps, half from each
+STEPS = 3  # length of the rollouts from all steps of a solution, in solutions: six steps, half each
 POSITIONS = 1024  # max_length of TRL's trainers if a recipe does not set it
 # bytes of the optimizer's state for a trained number, unless it is Adam's two moments in float32
 OPTIMIZERS = {"sgd": 0.0, "rmsprop": 4.0, "adafactor": 0.1, "adamw_8bit": 2.0, "adamw_bnb_8bit": 2.0}
@@ -37,8 +37,9 @@ Learning = TrainingStage | PolicyGradientStage
 def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = None) -> Job:
     """Return the job of a node of the graph, with as many GPUs as its recipe says.
 
-    `most` is the number of GPUs of the machine. A stage that is spread over several GPUs takes all, except
-    its server's. Raises UserError for a model without a configuration, and if a batch does not divide.
+    If `most`, the number of GPUs of the machine, is given, a stage that trains on several GPUs takes all of
+    them, except its vLLM server's. Raises UserError for a model without a configuration, and if the GPUs
+    cannot share a batch equally.
     """
     if node.kind == "eval":
         return _evaluation(graph, node, assumed)
@@ -68,7 +69,7 @@ def of_node(graph: Graph, node: Node, assumed: Assumptions, most: int | None = N
 
 
 def _policy_of(graph: Graph, node: Node | None) -> Model | None:
-    """Return the model that a stage starts from, or its product; None if nothing names a model."""
+    """Return a stage's own `model` or, without one, the model of its input `policy`; None without either."""
     if node is None:
         return None
     model: Model | None = getattr(graph.stage(node), "model", None)
@@ -76,13 +77,13 @@ def _policy_of(graph: Graph, node: Node | None) -> Model | None:
 
 
 def _members(graph: Graph, node: Node | None) -> tuple[Model, ...]:
-    """Return the networks of a reward model, all alike; () without a reward model."""
+    """Return the model that each member of a reward model starts from; () without a reward model."""
     model = _policy_of(graph, node) if node else None
     return (model,) * getattr(graph.stage(node), "members", 1) if node and model else ()
 
 
 def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assumptions) -> Job:
-    """Return the job of a stage that trains; `job` has only its policy so far."""
+    """Return `job`, which has only its policy, with everything else that the training stage needs."""
     inputs = graph.inputs(node)
     training, generation = _learning(graph, node, stage, job, assumed)
     rewards = _members(graph, inputs.get("reward_model")) + _members(graph, inputs.get("safety_model"))
@@ -111,7 +112,7 @@ def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assu
 def _learning(
     graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assumptions
 ) -> tuple[Training, Generation | None]:
-    """Return the sequences that a stage learns from, and its rollouts; None without rollouts."""
+    """Return the training of a stage, and the generation of its rollouts (None if it has no rollouts)."""
     processes = max(job.gpus, 1)
     size = stage.step_size(processes)
     generation, sequences, mean = None, float(size), 0.0
@@ -210,7 +211,7 @@ def _rollouts(
 
 
 def _copies(graph: Graph, node: Node, stage: TrainingStage, assumed: Assumptions) -> float:
-    """Return the sequences in an example: two of a pair, all of a grouped ranking, one of a labelled text."""
+    """Return the number of sequences in an example: 2 in a pair, 1 in a labelled text, or all of a group."""
     if isinstance(stage, DpoStage):
         return 2.0
     if not isinstance(stage, RewardModelStage) or stage.labels:
@@ -220,7 +221,7 @@ def _copies(graph: Graph, node: Node, stage: TrainingStage, assumed: Assumptions
 
 
 def _examples(graph: Graph, node: Node, assumed: Assumptions) -> float:
-    """Return the number of examples in an epoch: demonstrations, rankings, or pairs of rankings."""
+    """Return the number of examples in an epoch: demonstrations, rankings, pairs or labelled replies."""
     stage, (total, _) = graph.stage(node), rows(graph, node, assumed)
     by_labels = isinstance(stage, RewardModelStage) and stage.labels
     shuffled = isinstance(stage, RewardModelStage) and stage.comparisons == "shuffled"
@@ -236,7 +237,7 @@ def _positions(stage: TrainingStage) -> int:
 
 
 def _scored(stage: Learning) -> float:
-    """Return the forward passes for old log-probabilities of a sequence, for each step on it."""
+    """Return the forward passes for old log-probabilities, per sequence and optimizer step."""
     if not isinstance(stage, RolloutStage):
         return 0.0
     is_stale = stage.steps_a_rollout > 1 or isinstance(stage, PpoStage)

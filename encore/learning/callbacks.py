@@ -1,4 +1,4 @@
-"""Callbacks of a trainer: progress, the curve, models kept on the way, warnings, and a stop on request."""
+"""Callbacks of a trainer: progress, curve, models saved for evaluation, warnings, and a stop at SIGTERM."""
 
 import shutil
 import signal
@@ -35,7 +35,10 @@ class ShowProgress(TrainerCallback):
 
 
 class KeepCurve(TrainerCallback):
-    """A callback that writes the curve. On resume it drops the entries logged after the checkpoint."""
+    """A callback that writes curve.csv as training goes on.
+
+    On resume it drops the entries that were logged after the checkpoint.
+    """
 
     def on_train_begin(self, args, state, control, **kwargs):
         live_curve.begin(Path(args.output_dir), state.log_history)
@@ -45,7 +48,10 @@ class KeepCurve(TrainerCallback):
 
 
 class KeepModel(TrainerCallback):
-    """A callback that keeps the model after every N steps, to be measured; the last model is the product."""
+    """A callback that saves the model after every N steps, to be evaluated later.
+
+    The model after the last step is not saved here, because it is the stage's product.
+    """
 
     def __init__(self, trainer: Any, keep: Keep):
         self.trainer = trainer
@@ -58,10 +64,10 @@ class KeepModel(TrainerCallback):
 
 
 class SaveWhenTold(TrainerCallback):
-    """A callback that saves and ends after the present step when SIGTERM comes, as from a scheduler.
+    """A callback that handles SIGTERM: it saves a checkpoint after the present step and ends the process.
 
-    The exit status is 143, as of a shell. It works for one process alone: several would have to agree on the
-    step.
+    The exit status is 143, as a shell reports it for SIGTERM. It works for one process only, because several
+    processes would have to agree on the step.
     """
 
     def __init__(self, progress: Progress):
@@ -110,11 +116,12 @@ class WatchDisk(TrainerCallback):
 class WatchHealth(TrainerCallback):
     """A callback that warns once for each check of the training curve that fails, and stops at an error.
 
-    It looks at the curve at every twentieth of the run, from the first fifth on. It looks at what is sampled
-    at every log line. `precision` is the precision in which the policy is trained.
+    The whole curve is checked at every twentieth of the run, from the first fifth on. The ratios at the start
+    of a rollout and the gap to the sampler are checked at every log line. `precision` is the precision in
+    which the policy is trained.
     """
 
-    LOOKS = 20  # number of looks at the curve in a run; each look reads the whole history
+    LOOKS = 20  # number of checks of the curve in a run; each one reads the whole history
 
     def __init__(self, progress: Progress, precision: health.Precision):
         self.progress = progress
@@ -135,7 +142,10 @@ class WatchHealth(TrainerCallback):
         self.tell(health.training(curve, curves.scalars(curve), self.precision, when))
 
     def tell(self, checks: list[health.Check]) -> None:
-        """Warn of the checks that fail for the first time. Raises UserError at an error."""
+        """Warn of the checks that fail for the first time.
+
+        Raises UserError if a check of severity error fails.
+        """
         for check in health.stop_at_errors(checks):
             if not check["ok"] and check["check"] not in self.warned:
                 self.warned.add(check["check"])
@@ -143,7 +153,7 @@ class WatchHealth(TrainerCallback):
 
 
 class StepTimes(TrainerCallback):
-    """The seconds of this process: of its first step, in which it warms up, and of its later steps."""
+    """A callback that measures the seconds of this process's first step, which is slow, and of the others."""
 
     def __init__(self) -> None:
         self.first = self.later = self.began = 0.0
@@ -161,7 +171,10 @@ class StepTimes(TrainerCallback):
         self.steps += 1
 
     def rates(self) -> Mapping[str, float]:
-        """Return `first_step_s` and `step_s`, each only if there were such steps."""
+        """Return the seconds of the first step, `first_step_s`, and the mean of the later ones, `step_s`.
+
+        Each key is missing if there was no such step.
+        """
         known = {"first_step_s": round(self.first, 4)} if self.steps else {}
         return known | ({"step_s": round(self.later / (self.steps - 1), 4)} if self.steps > 1 else {})
 

@@ -47,7 +47,10 @@ class CompletionsLog:
         self.file = path.open("ab")
 
     def append(self, rows: Sequence[Record], group_size: int) -> None:
-        """Add a line for each row of a rollout, in which one group follows another."""
+        """Add a line for each row of a rollout, in which one group follows another.
+
+        If the file has `ALL` bytes, add the lines of the first group alone.
+        """
         if self.file.tell() >= ALL:
             rows = rows[:group_size]
         self.file.write("".join(json.dumps(row) + "\n" for row in rows).encode())
@@ -79,11 +82,11 @@ def correct(row: Record) -> bool:
 
 
 def by_correctness(rows: Sequence[Record], group_size: int) -> dict[str, float]:
-    """Return accuracy, lengths of right and wrong completions in tokens, and shares of groups.
+    """Return accuracy, mean lengths of right and wrong completions in tokens, and shares of groups.
 
-    The shares are of groups that are all right, of groups that are all wrong, and of the wrong completions in
-    mixed groups. In `rows` one group follows another. Only rows with an accuracy reward count; without any
-    the result is empty. A mean over no completion is NaN, which the log leaves out.
+    The shares are `all_correct` and `all_wrong`, of all groups, and `wrong_in_mixed`: the share of the wrong
+    completions within the other groups. In `rows` one group follows another. Only rows with an accuracy
+    reward count; without any the result is empty. A mean over no completion is NaN, which the log leaves out.
     """
     rows = [row for row in rows if "accuracy" in row["rewards"]]
     if not rows:

@@ -9,7 +9,7 @@ TIMES = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "ev
 
 
 class Counts:
-    """The tokens and the metrics that a trainer of TRL has counted since the last log line."""
+    """The tokens that a trainer of TRL has counted so far, and its metrics since the last log line."""
 
     def __init__(self, trainer: Any):
         self.trainer = trainer

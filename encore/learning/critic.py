@@ -55,13 +55,16 @@ class LearningCritic(TrainerCallback):
     # -- values ------------------------------------------------------------------------------------------
 
     def values(self, batch: Minibatch) -> Tensor:
-        """Return the present values, (B, T), computed for a micro-batch of completions at a time."""
+        """Return the critic's present values at the tokens of completions, (B, T).
+
+        The critic reads at most a micro-batch of completions at a time.
+        """
         rows = min(piece_rows(len(batch)), self.args.train_batch_size)
         with self.trainer.accelerator.autocast():
             return token_values(self.model, batch.ids, batch.mask, batch.time, rows)
 
     def loss(self, model: Any, minibatch: Minibatch, batch: Batch) -> Tensor:
-        """Return the weighted part, (), that a micro-batch adds to the value loss of the optimizer step."""
+        """Return what a micro-batch adds to the loss of an optimizer step, (): value loss times `vf_coef`."""
         assert minibatch.values is not None
         assert minibatch.returns is not None
         terms, cut = losses.value_terms(

@@ -33,7 +33,10 @@ class EntropyBonus:
         return 0.0 if enough else self.coef
 
     def add(self, entropy: Tensor, counted: Tensor, accelerator: Any) -> None:
-        """Add the entropies of a micro-batch, (B, T), and adapt `coef` at the end of an optimizer step."""
+        """Add the entropies of a micro-batch, (B, T), and adapt `coef` at the end of an optimizer step.
+
+        `counted`: (B, T), 1 at the tokens that count.
+        """
         sums = torch.stack([(entropy * counted).sum(), counted.sum()]).detach()
         self.sums = sums if self.sums is None else self.sums + sums
         if not (self.args.use_adaptive_entropy and accelerator.sync_gradients):

@@ -26,7 +26,7 @@ class Estimator(Part, Protocol):
     """An object that makes the advantages of a round of completions."""
 
     def estimate(self, batch: Minibatch, scores: Scores) -> Minibatch:
-        """Return the completions of `batch` to learn from, with advantages; those in `batch` are 0."""
+        """Return `batch` with the advantages of its completions; before, they are 0."""
 
 
 class Stateless:
@@ -56,7 +56,10 @@ class Group(Stateless):
 
 @dataclass(frozen=True)
 class Table(Stateless):
-    """An entry of the table in `objectives.advantages`; `of_accuracy`: it uses the accuracy reward alone."""
+    """An advantage from the table `objectives.advantages.OF_GROUP`.
+
+    `of_accuracy`: it is computed from the accuracy reward alone, not from the weighted sum of all rewards.
+    """
 
     function: advantages.Advantage
     size: int
@@ -144,7 +147,7 @@ class Gae:
         return self.policy.trainer.accelerator.reduce(value, reduction="sum")
 
     def measure(self, scores: Tensor, sequence_kl: Tensor, explained: float) -> None:
-        """Log a round, and adapt the KL coefficient if it has a target. `scores`, `sequence_kl`: (B,)."""
+        """Log the measures of a round and adapt the KL coefficient. `scores` and `sequence_kl`: (B,)."""
         log, gather = self.measures.add, self.policy.trainer.accelerator.gather
         all_scores, all_kl = gather(scores), gather(sequence_kl)
         mean_kl = all_kl.double().mean().item()

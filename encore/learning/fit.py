@@ -1,4 +1,4 @@
-"""The run of a trainer to its last step, from where an earlier process stopped."""
+"""The run of a trainer to its last step, from the beginning or from the checkpoint of an earlier process."""
 
 import shutil
 import time
@@ -43,10 +43,11 @@ from encore.runtime.provenance import Fit
 
 
 def fit(trainer: Resumable, progress: Progress, keep: Keep | None = None) -> Fit:
-    """Train from the newest complete checkpoint to the end; `keep` models on the way.
+    """Train to the last step, from the newest complete checkpoint if there is one; return a summary.
 
-    Raises UserError at a number that is not finite, at a failed save, if the data ends before the last step,
-    if weights that should be sharded would not be, and at a checkpoint of another number of processes.
+    `keep`: save the model after every N steps as well. Raises UserError if a loss or gradient is not finite,
+    if a checkpoint cannot be saved, if the data ends before the last step, if weights that should be sharded
+    would not be, or if another number of processes saved the checkpoint.
     """
     _shard(trainer)
     learn_in_float32(trainer.model)
@@ -105,7 +106,7 @@ def _shard(trainer: Resumable) -> None:
 def _watch(
     trainer: Resumable, progress: Progress, keep: Keep | None, trained_in: health.Precision, times: StepTimes
 ) -> None:
-    """Add the callbacks of a training, in this order, and remove transformers' printing."""
+    """Add our callbacks to a trainer, and remove the callback by which transformers prints."""
     trainer.remove_callback(PrinterCallback)
     callbacks: list[TrainerCallback] = [OrderOfEpoch(), ShowProgress(progress), KeepCurve()]
     callbacks += [KeepModel(trainer, keep)] if keep else []
@@ -130,7 +131,7 @@ def _train(trainer: Resumable, newest: Path | None, step: int) -> None:
 
 
 def _made_on(args: Any) -> dict[str, int | str]:
-    """Return the number of processes of a training, and each process's part of a step's batch."""
+    """Return a training's processes, nodes and sharding, and how a step's batch is divided among them."""
     part = args.train_batch_size * args.gradient_accumulation_steps
     return {
         "processes": args.world_size,

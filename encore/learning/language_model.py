@@ -10,7 +10,7 @@ from encore.learning.resumable import EPOCH_STRIDE, Resumable
 
 
 class SortedWindows(Sampler[int]):
-    """A random order cut into windows, one for each optimizer step, and each sorted by length.
+    """A random order of documents, cut into windows: one for each optimizer step, each sorted by length.
 
     With gradient accumulation the micro-batches of a step then hold documents of similar length, so there is
     little padding. The documents of a step, and so its gradient, are the same as in the plain random order.
@@ -47,7 +47,7 @@ class InWindows(Resumable):
 
 
 class LanguageModel(InWindows):
-    """A trainer on a list of `document`s, which counts the tokens it has seen without padding."""
+    """A trainer on a list of `packing.document`s. It counts the tokens that it has read, without padding."""
 
     padding = 0  # the token with which `collate` pads
 

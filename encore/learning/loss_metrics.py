@@ -8,6 +8,8 @@ r"""The metrics of GRPO's loss in a log line, by TRL's names; each is a mean ove
 | clip_ratio/high_mean   | share where w > 1 + high and A > 0; high_max: the largest share of a completion  |
 | clip_ratio/region_mean | the sum of both shares                                                           |
 | cispo_clip_ratio       | share where w > high and A > 0; CISPO alone has it                               |
+
+w is the importance ratio, A the advantage, and low and high are the two epsilons of the clip.
 """
 
 from typing import Any
@@ -22,7 +24,7 @@ from encore.objectives.grpo import LOSSES, Batch, Terms, clip_range, clipped, tr
 def loss_metrics(
     terms: Terms, batch: Batch, entropy: Tensor, args: Any, accelerator: Any, clips: bool = True
 ) -> dict[str, float]:
-    """Return the metrics of a micro-batch, without the metrics of the clip unless `clips`.
+    """Return the metrics of a micro-batch: KL and entropy, and the metrics of the clip if `clips` is true.
 
     `entropy`: (B, T). `args`: TRL's GRPOConfig.
     """

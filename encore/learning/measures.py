@@ -31,14 +31,14 @@ OF_ANSWERS = ("accuracy", "length/correct", "length/incorrect", *OF_GROUPS)
 
 
 class Measures:
-    """The metrics of a trainer of TRL's, and the sums that they are made of."""
+    """The metrics of one of TRL's trainers since the last log line, and the sums from which they are made."""
 
     def __init__(
         self, trainer: Any, entropy_bonus: EntropyBonus, of_critic: bool = False, clips: bool = True
     ):
         """Make the metrics of `trainer`. `of_critic`: advantages come from a critic, not from groups.
 
-        `clips`: the loss is one of `objectives.grpo`, which report where the clip cuts the gradient.
+        `clips`: the loss comes from `objectives.grpo`, whose losses report where the clip cuts the gradient.
         """
         self.trainer, self.accelerator = trainer, trainer.accelerator
         self.ratios, self.gap, self.entropy_bonus = RatioStatistics(), SamplerGap(), entropy_bonus
@@ -64,7 +64,7 @@ class Measures:
     # -- a round of completions ------------------------------------------------------------------------------
 
     def completions(self, sampled: Sampled, ended: Tensor) -> None:
-        """Add the lengths of a round.
+        """Add the lengths of a round's prompts and completions, and the share of clipped completions.
 
         `ended`: (completions,) of bool, whether a completion's last token ends it.
         """
@@ -80,13 +80,13 @@ class Measures:
         self.lengths("terminated_length", lengths[ended] if ended.any() else lengths.new_zeros(1))
 
     def lengths(self, name: str, lengths: Tensor) -> None:
-        """Add lengths in tokens, (completions,)."""
+        """Add the mean, the minimum and the maximum of `lengths`, in tokens, (completions,)."""
         lengths = lengths.float()
         for kind, value in (("mean", lengths.mean()), ("min", lengths.min()), ("max", lengths.max())):
             self.add(f"completions/{kind}_{name}", value.item())
 
     def rewards(self, scores: Scores, told: dict[str, float]) -> None:
-        """Add the rewards of a round, and the metrics that reward functions have logged."""
+        """Add the rewards of a round, and the metrics that its reward functions have logged."""
         args = self.trainer.args
         for name, rewards in zip(scores.names, scores.rewards.T, strict=True):
             self.add(f"rewards/{name}/mean", rewards.nanmean().item())
@@ -104,7 +104,7 @@ class Measures:
             self.add(name, value)
 
     def sampler(self, batch: Minibatch) -> None:
-        """Add the distance between sampler and policy, if the loss is corrected for it."""
+        """Add how far the sampler's log-probabilities are from the policy's, if the loss corrects for it."""
         if batch.correction is None:
             return
         assert batch.old is not None
@@ -119,7 +119,10 @@ class Measures:
         self.over_processes("sampling/importance_sampling_ratio", weights, kinds)
 
     def over_processes(self, name: str, values: Tensor, kinds: Mapping[str, Callable]) -> None:
-        """Add measures of `values`; `kinds` say how the measures of all processes are combined."""
+        """Add the metric `name`/KIND for each of `kinds`, a function such as the mean.
+
+        The function is applied to the `values` of each process, then to the results of all processes.
+        """
         for kind, measure in kinds.items():
             local = measure(values) if values.numel() else values.new_zeros(())
             self.add(f"{name}/{kind}", measure(self.accelerator.gather(local)).item())
@@ -133,14 +136,14 @@ class Measures:
         self.add_mean("advantage/abs", size.mean())
 
     def groups(self, records: Sequence[Record]) -> list[Record]:
-        """Add the measures of groups by the records of a round; return the records of all processes."""
+        """Add the metrics of groups, domains and tool calls in a round; return all processes' records."""
         rows, size = gather_object(list(records)), self.trainer.num_generations
         for name, value in (by_correctness(rows, size) | by_domain(rows, size) | by_calls(rows)).items():
             self.add(name, value)
         return rows
 
     def without_groups(self) -> None:
-        """Remove the metrics that mean nothing with a critic."""
+        """Remove the metrics of groups and answers that mean nothing, if advantages come from a critic."""
         if not self.of_critic:
             return
         verified = "accuracy" in self.trainer.reward_func_names
@@ -150,7 +153,10 @@ class Measures:
     # -- a micro-batch ---------------------------------------------------------------------------------------
 
     def loss(self, minibatch: Minibatch, batch: Batch, entropy: Tensor, terms: Terms, used: int) -> None:
-        """Add the loss of a micro-batch. `entropy`: (B, T); `used`: number of micro-batches before it."""
+        """Add the metrics of a micro-batch's loss. `entropy`: (B, T).
+
+        `used` is the number of micro-batches that have learned from the rollout before this one.
+        """
         args, state = self.trainer.args, self.trainer.state
         for name, value in loss_metrics(
             terms, batch, entropy.detach(), args, self.accelerator, self.clips
@@ -180,7 +186,7 @@ class Measures:
             self.add_mean("policy_loss", terms.loss * batch.micro_batches)
 
     def flush(self) -> None:
-        """Add the sums since the last log line to the metrics."""
+        """Add the metrics that are computed from the sums since the last log line, and clear the sums."""
         for name, value in (self.ratios.flush() | self.gap.flush()).items():
             self.add(name, value)
 

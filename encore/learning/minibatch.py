@@ -21,7 +21,7 @@ class Tokens:
     prompt_ids: Tensor  # (B, P)
     prompt_mask: Tensor  # (B, P) 1 at real tokens
     completion_ids: Tensor  # (B, T)
-    completion_mask: Tensor  # (B, T) 1 at real tokens; 0 in truncated completions without a loss
+    completion_mask: Tensor  # (B, T) 1 at real tokens; all 0 in truncated completions left out of the loss
     own: Tensor | None = None  # (B, T) 1 at the policy's tokens, 0 at a tool's; None if all are the policy's
 
     @property
@@ -53,7 +53,7 @@ class Minibatch(Tokens):
     """Completions and everything that their loss is computed from; log-probabilities are in nats."""
 
     advantages: Tensor  # (B,), one for each completion, or (B, T), one for each token
-    old: Tensor | None = None  # (B, T) log pi_old; None if the rollout is one update, or not yet computed
+    old: Tensor | None = None  # (B, T) log pi_old; None if a rollout has one update, or not yet computed
     ref: Tensor | None = None  # (B, T) log pi_ref; None without KL in the loss, or if not yet computed
     sampled: Tensor | None = None  # (B, T) the sampler's log-probabilities, NaN where it reports none
     correction: Tensor | None = None  # (B, T) or (B, 1) pi_old / pi_sampler, clipped; None without correction
@@ -63,7 +63,7 @@ class Minibatch(Tokens):
 
 
 def rows(batch: AnyTokens, chosen: Sequence[int] | Tensor | slice) -> AnyTokens:
-    """Return the completions with the numbers `chosen`, in this order."""
+    """Return the completions at the indices `chosen`, in this order."""
     return _each(batch, lambda name, value: value[chosen])
 
 
@@ -122,8 +122,7 @@ def _widened(tensor: Tensor, width: int, fill: int, left: bool) -> Tensor:
 def _trimmed(batch: AnyTokens, pad_token: int) -> AnyTokens:
     """Return `batch` without the columns in which every completion is padding."""
     prompt = int(batch.prompt_mask.sum(dim=1).max())
-    # the mask would not do: it is 0 everywhere in a truncated completion that is left out of the loss
-    #
+    # the mask alone would not do: it is 0 throughout a truncated completion that is left out of the loss
     real = (batch.completion_ids != pad_token) | (batch.completion_mask != 0)
     completion = int(real.any(dim=0).nonzero().max()) + 1
 

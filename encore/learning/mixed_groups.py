@@ -31,10 +31,11 @@ from encore.learning.scoring import Row
 
 
 def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bool = True) -> list[int]:
-    """Return the numbers of the `prompts` prompts of round `number`, counted from 0 over the whole run.
+    """Return the indices of the `prompts` prompts of round `number`; rounds count from 0 over the whole run.
 
-    They are in the order of `EpochOrder`: a permutation in each epoch, without the last prompts if they do
-    not fill a round. The first round therefore has the same prompts as a run without dynamic sampling.
+    They are in the order of `EpochOrder`: a permutation of the `available` prompts in each epoch, without the
+    last prompts if they do not fill a round. The first round therefore has the same prompts as a run without
+    dynamic sampling.
     """
     epoch, place = divmod(number, available // prompts)
     generator = torch.Generator().manual_seed(seed + EPOCH_STRIDE * epoch)
@@ -43,9 +44,9 @@ def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bo
 
 
 class MixedGroups(Rollouts):
-    """Rollouts of mixed groups. Their prompts come from their own cursor, not from the dataloader."""
+    """Rollouts of mixed groups. They keep their own place in the data, apart from the dataloader's."""
 
-    rounds_drawn = 0  # the cursor, which alone decides the next prompts
+    rounds_drawn = 0  # rounds so far, which alone decide the next prompts
 
     def __init__(self, *parts: Any, max_rounds: int):
         super().__init__(*parts)

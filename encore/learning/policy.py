@@ -6,10 +6,11 @@ longest row: the same numbers from about half the work. All processes have equal
 widths, because they must call the model equally often. Without padding on the left a causal model needs no
 attention mask, and as positions are relative (RoPE), moving a row changes nothing.
 
-**With the bits of the loss.** A row's log-probabilities depend on the batch that it is run in: by a millionth
-in float32 on a CPU, and by a hundredth in bf16, while GSPO's clip is 3e-4. Rows are shuffled after a rollout
-is sampled. Where the difference matters, \pi_old and \pi_ref are computed after the shuffle, minibatch by
-minibatch, exactly as the loss will compute \pi. Until the policy changes, every ratio is then exactly 1.
+**Bit for bit as in the loss.** A row's log-probabilities depend on the batch that it is run in: by a
+millionth in float32 on a CPU, and by a hundredth in bf16, while GSPO's clip is 3e-4. Rows are shuffled after
+a rollout is sampled. Where the difference matters, \pi_old and \pi_ref are computed after the shuffle,
+minibatch by minibatch, exactly as the loss will compute \pi. Until the policy changes, every ratio is then
+exactly 1.
 """
 
 from collections.abc import Iterator
@@ -118,7 +119,7 @@ class Policy:
         with_entropy: bool = False,
         with_balance: bool = False,
     ) -> LogProbs:
-        """Return the log-probabilities of completions under `model`, at most `rows` at a time."""
+        """Return the log-probabilities of completions under `model`, (B, T), run at most `rows` at a time."""
         if with_balance:  # the balancing loss of experts, which only TRL's own forward pass computes
             return LogProbs(
                 *self.trainer._get_per_token_logps_and_entropies(
@@ -153,7 +154,10 @@ class Policy:
 def without_padding(
     model: Any, tokens: Tokens, rows: int | None, with_entropy: bool, accelerator: Any
 ) -> LogProbs:
-    """Return the log-probabilities under `model`, run in pieces of similar length; 0 at padding."""
+    """Return the log-probabilities of completions under `model`, (B, T), 0 at padding.
+
+    Completions of similar length run together, at most `rows` at a time.
+    """
     ids, lengths = to_the_left(tokens.ids, tokens.mask)
     starts = tokens.prompt_mask.sum(dim=1)  # (B,) where each completion begins
     pieces = longest_first(lengths, piece_rows(rows or len(ids)))

@@ -45,13 +45,13 @@ class Ptx:
 
 
 class PtxLoss:
-    """The pretraining loss of each micro-batch of a trainer."""
+    """The pretraining loss that a trainer adds to the loss of each micro-batch."""
 
     def __init__(self, ptx: Ptx, trainer: Any, measures: Measures):
         self.ptx, self.trainer, self.measures = ptx, trainer, measures
 
     def loss(self, model: Any, minibatch: Minibatch, batch: Batch) -> torch.Tensor:
-        """Return the weighted part, (), that a micro-batch adds to the loss of an optimizer step."""
+        """Return what a micro-batch adds to the loss of an optimizer step, (), weighted by `coefficient`."""
         accelerator = self.trainer.accelerator
         number = self.trainer._step * accelerator.num_processes + accelerator.process_index
         with accelerator.autocast():
@@ -61,10 +61,10 @@ class PtxLoss:
 
 
 def indices(number: int, size: int, count: int, seed: int) -> list[int]:
-    """Return the `size` numbers in batch `number` of an endless stream of `count` documents.
+    """Return the indices of the `size` documents in batch `number` of an endless stream of `count` documents.
 
-    Each epoch is in a random order. The function is pure, so that a resumed run continues where the killed
-    run stopped.
+    Each epoch of the stream is in a random order. The indices depend on the arguments alone, so that a
+    resumed run continues where the killed run stopped.
     """
     batch: list[int] = []
     place = number * size
@@ -79,8 +79,8 @@ def indices(number: int, size: int, count: int, seed: int) -> list[int]:
 def read_documents(said: ppo.Ptx, tokenizer: Any, seed: int, parts: int = 1) -> Ptx:
     """Return the documents that a stage's key `ptx` names, in batches for one of `parts` processes.
 
-    The processes share the `batch_size`. Raises UserError if it does not divide among them, if the tokenizer
-    does not know a text, or if a Hub dataset is not as described.
+    The processes share the `batch_size`. Raises UserError if `batch_size` cannot be divided among them, if
+    the tokenizer does not know a text, or if a Hub dataset is not as the recipe describes it.
     """
     size, rest = divmod(said.batch_size, parts)
     if rest:

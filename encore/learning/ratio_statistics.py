@@ -34,7 +34,10 @@ LEVELS = ("token", "sequence")
 
 
 class RatioStatistics:
-    """Sums over the processes and micro-batches of a log line, and the counts of the histogram."""
+    """The sums from which the metrics of the next log line are made, and the counts of the histogram.
+
+    Both are over all processes. The sums begin anew at each log line; the counts do not.
+    """
 
     def __init__(self) -> None:
         self.clear()
@@ -53,7 +56,7 @@ class RatioStatistics:
         at_start: torch.Tensor | None = None,
         counted: bool = False,
     ) -> None:
-        """Take in a micro-batch; tensors (batch, time).
+        """Add a micro-batch to the sums. All tensors: (batch, time); `cut` is true where the clip cuts.
 
         `at_start`: the log ratio without any noise, before the first update with this rollout. `counted`:
         whether the micro-batch goes into the histogram.

@@ -25,7 +25,7 @@ class Reference:
 
     @contextmanager
     def in_force(self, trainer: Any) -> Iterator[Any]:
-        """Provide the reference's model in the `with` block."""
+        """Provide the reference's model in the `with` block; an adapted policy has its adapters off there."""
         if self.model is not None:
             yield self.model
             return
@@ -41,7 +41,10 @@ class Reference:
 
 
 def beside(model: Any | None, trainer: Any) -> Reference:
-    """Return the reference of a TRL trainer, with fused log-probabilities; `model` is as in `Reference`."""
+    """Return the reference for a TRL trainer; `model` is None if it is the policy without its adapters.
+
+    The model is frozen and gets TRL's fused LM head, which computes log-probabilities.
+    """
     args = trainer.args
     if model is not None:
         cast = args.cast_lm_head_to_fp32

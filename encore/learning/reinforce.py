@@ -149,7 +149,7 @@ def roll_out(
 
 @torch.no_grad()
 def sample(model: Any, tokenizer: Any, prompts: list[str], args: PolicyGradientArgs) -> list[list[int]]:
-    """Return the token ids of the responses to each prompt, cut after their end-of-sequence token."""
+    """Return the token ids of each response, cut after its end of sequence, in the order of `prompts`."""
     batch = tokenizer.pad(
         {"input_ids": prompt_ids(prompts, tokenizer)}, padding_side="left", return_tensors="pt"
     ).to(model.device)

@@ -64,7 +64,7 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 
 def check_processes(checkpoint: Path) -> None:
-    """Raise UserError unless `checkpoint` was saved by the present number of processes, sharded or not.
+    """Raise UserError unless `checkpoint` was saved by as many processes as now, and was sharded as now.
 
     Each process has its own part of a rollout, its own random state, and its own piece of sharded weights.
     """
@@ -102,7 +102,10 @@ class Part(Protocol):
     """A part of a trainer whose state is in each checkpoint."""
 
     def state(self) -> Any:
-        """Return a `State`, or a value that a `State` may contain; it is loaded with `weights_only=True`."""
+        """Return the part's state for a checkpoint: a `State`, or a value that a `State` may contain.
+
+        torch loads it with `weights_only=True`.
+        """
 
     def restore(self, state: Any) -> None:
         """Restore what `state` returned."""
@@ -214,7 +217,7 @@ class Resume(TrainerCallback):
 class OrderOfEpoch(TrainerCallback):
     """A callback that reports the new epoch to the sampler of the data.
 
-    With several processes accelerate does not report it if batches are skipped.
+    accelerate does not report it if several processes resume within an epoch and skip its first batches.
     """
 
     def on_epoch_begin(self, args, state, control, train_dataloader=None, **kwargs):
@@ -251,7 +254,7 @@ def _write_checkpoint(trainer: Resumable, model: Any, trial: Any, folder: Path) 
 
 
 def stop_unless_finite(metric: str, value: torch.Tensor | float, trainer: Any) -> None:
-    """Raise UserError unless `value` is finite."""
+    """Raise UserError unless `value` of the metric is finite; the message names the last good checkpoint."""
     if torch.isfinite(torch.as_tensor(value)).all():
         return
     good = last_checkpoint(Path(trainer.args.output_dir))

@@ -62,7 +62,7 @@ def collate_comparisons(elements: Sequence[Element]) -> Batch:
     """Return a batch: the sequences of all elements one below another, and all their pairs.
 
     `input_ids` (rows, time) is padded on the right; `last` (rows,) is the position of each last token;
-    `better` and `worse` (pairs,) are numbers of rows; `weight` (pairs,) is 1 / (elements x pairs of the
+    `better` and `worse` (pairs,) are indices of rows; `weight` (pairs,) is 1 / (elements x pairs of the
     element), so that the weights sum to 1.
     """
     better, worse, weight, above = [], [], [], 0
@@ -118,7 +118,7 @@ class Scores(Counted, RewardTrainer, ABC):
         """Log TRL's metrics of a micro-batch; `mode` is train or eval."""
 
     def __init__(self, model: Any, forward: Callable, collate: Callable, *, args: Any, **options: Any):
-        """Make a trainer. `forward` is the model's scoring.
+        """Make a trainer. `forward` replaces the model's forward pass and returns its scores.
 
         `collate` makes a batch of rows of the data set.
         """
@@ -152,7 +152,7 @@ class Scores(Counted, RewardTrainer, ABC):
 
 
 class Reward(Scores):
-    """A trainer on data sets of `Element`s."""
+    """A trainer of a reward model on comparisons, from data sets of `Element`s."""
 
     columns = ("sequences", "better", "worse")
 
@@ -163,7 +163,7 @@ class Reward(Scores):
         return max(map(len, row["sequences"]))
 
     def scores(self, model: Any, batch: Batch) -> torch.Tensor:
-        """Return the scores r, (rows,)."""
+        """Return the score r of each sequence, (rows,)."""
         ids, last = batch["input_ids"], batch["last"]
         if self.accelerator.num_processes > 1:  # all processes must call the model equally often
             return model(ids, last)
@@ -198,7 +198,7 @@ class Reward(Scores):
 
 
 class StepReward(Scores):
-    """A trainer of a process reward model, on data sets of `Solution`s."""
+    """A trainer of a process or outcome reward model on labels, from data sets of `Solution`s."""
 
     columns = ("ids", "places", "labels")
 
@@ -209,7 +209,7 @@ class StepReward(Scores):
         return len(row["ids"])
 
     def scores(self, model: Any, batch: Batch) -> torch.Tensor:
-        """Return the scores r, (places,)."""
+        """Return the score r at each labelled position, (places,)."""
         ids, last, row, place = (batch[name] for name in ("input_ids", "last", "row", "place"))
         if self.accelerator.num_processes > 1:  # all processes must call the model equally often
             return model(ids)[row, place]
@@ -227,7 +227,7 @@ class StepReward(Scores):
         return right_or_wrong(scores, batch["label"], len(batch["last"]))
 
     def measure(self, mode: str, scores: torch.Tensor, batch: Batch) -> None:
-        """Log the share of labels predicted, the share of right labels (above a half), and the mean score."""
+        """Log the share of labels predicted correctly, the share of labels above 0.5, and the mean score."""
         right, said = batch["label"] > 0.5, scores > 0
         counts = [
             (right == said).double().sum(),

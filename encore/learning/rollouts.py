@@ -1,4 +1,4 @@
-"""A rollout: its completions are sampled, scored, shuffled, cut into minibatches and kept for updates."""
+"""Rollouts, whose completions are sampled, scored, shuffled, cut into minibatches and kept for updates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ class Rollouts:
         self.estimator, self.measures, self.options = estimator, measures, options
         self.kept: list[Minibatch] = []
         self.sampled = 0  # number of completions so far, over all processes and rounds
-        self.rounds = 0  # number of calls that sampled them
+        self.rounds = 0  # number of rounds in which they were sampled
 
     # -- what an update learns from ----------------------------------------------------------------------
 
@@ -80,10 +80,10 @@ class Rollouts:
         return self.kept[self.trainer._step % parts]
 
     def step_tokens(self) -> Tensor | None:
-        """Return the tokens of the optimizer step per process, (); None if the loss needs no number.
+        """Return the completion tokens of an optimizer step, (), as a mean over processes.
 
-        DAPO Eq. 8 and CISPO divide by the number of completion tokens in an optimizer step. If a rollout has
-        several steps, TRL divides by an equal share of the tokens of the rollout.
+        DAPO (Eq. 8) and CISPO divide the loss by this number; for other losses the result is None. If a
+        rollout has several steps, TRL divides by an equal share of the tokens of the rollout.
         """
         trainer = self.trainer
         if trainer.loss_type not in TOKEN_MEAN:
@@ -140,7 +140,10 @@ class Rollouts:
         return batch, scores.records
 
     def tokens(self, sampled: Sampled, ended: Tensor) -> Tokens:
-        """Return the sampled tokens as tensors; completions that did not end (`ended`) may be masked."""
+        """Return the sampled tokens as tensors. `ended`: (B,) of bool, whether each completion has ended.
+
+        With `mask_truncated_completions` the mask of the other completions is 0.
+        """
         pad_token = self.trainer.processing_class.pad_token_id
         prompts = self.padded(sampled.prompts, pad_token, left=True)
         prompt_mask = self.padded([[1] * len(ids) for ids in sampled.prompts], 0, left=True)
@@ -151,7 +154,10 @@ class Rollouts:
         return Tokens(prompts, prompt_mask, completions, mask, self.padded(sampled.own, 1))
 
     def padded(self, values: Sequence[Sequence[Any]] | None, fill: int, left: bool = False) -> Any:
-        """Return lists of numbers as a tensor, (batch, longest), None as NaN; None without lists."""
+        """Return lists of numbers as a tensor, (batch, longest), padded with `fill`; None without lists.
+
+        A None within a list becomes NaN.
+        """
         if values is None:
             return None
         rows = [torch.tensor([torch.nan if x is None else x for x in row]) for row in values]

@@ -124,7 +124,7 @@ class ToolSampler(Sampler):
         tokenizer = self.trainer.processing_class
         ids = prompt_ids(prompts, tokenizer)
         talks = converse(ids, cap, self.drawing.draw, self.tool, tokenizer)
-        # the sampler reports no log-probabilities of results, which are missing if results are learned
+        # if results are learned, no log-probabilities are passed on: the sampler reports none for results
         known = bool(talks[0].logps) and not self.learn_results
         return Sampled(
             ids,

@@ -19,7 +19,7 @@ from encore.sampling.turns import CALLS, TURNS
 
 Row = dict[str, Any]  # the columns of a prompt that rewards read
 KEPT = ("answer", "difficulty", "domain", *CALLS, TURNS)  # columns that completions.jsonl keeps
-# takes each function's name and domain, its weight, and the rewards of all completions; may raise UserError
+# takes a trainer, the names and weights of its reward functions, and the rewards of all completions
 Check = Callable[[Any, Sequence[str], Tensor, Tensor], None]
 
 
@@ -156,13 +156,13 @@ class Scorer:
         return cast(list[Record], lines)
 
     def require_judged(self, rewards: Tensor, rows: list[Row]) -> None:
-        """Stop if a learned reward is NaN. For other rewards NaN means that there is no reward.
+        """Raise UserError if a learned reward is NaN. Another reward may be NaN, which means no reward.
 
         `rewards`: (completions, functions), of this process's `rows`.
         """
         for column, name in enumerate(self.trainer.reward_func_names):
             reward, domain = split(name)
-            if reward in LEARNED:  # whose NaN is a fault, not the absence of a reward
+            if reward in LEARNED:  # a learned reward's NaN is a fault, not the absence of a reward
                 judged = [place for place, row in enumerate(rows) if domain in ("", row.get("domain"))]
                 lost = rewards[judged, column].isnan().any()
                 if self.trainer.accelerator.gather(lost).any():
@@ -170,7 +170,10 @@ class Scorer:
 
 
 def every_completion(trainer: Any, names: Sequence[str], weights: Tensor, rewards: Tensor) -> None:
-    """Stop unless every completion has finite rewards. `rewards`: (completions, functions)."""
+    """Raise UserError if a reward is infinite, or if a completion has no reward.
+
+    `rewards`: (completions, functions), NaN where a function gives no reward.
+    """
     for name, column in zip(names, rewards.T, strict=True):
         if torch.isinf(column).any():
             stop_unless_finite(f"reward {name}", math.inf, trainer)
@@ -179,7 +182,10 @@ def every_completion(trainer: Any, names: Sequence[str], weights: Tensor, reward
 
 
 def every_weighted_reward(trainer: Any, names: Sequence[str], weights: Tensor, rewards: Tensor) -> None:
-    """Stop unless the rewards that have a weight are finite. `rewards`: (completions, functions)."""
+    """Raise UserError unless the rewards whose weight is not 0 are finite.
+
+    `rewards`: (completions, functions).
+    """
     for name, weight, column in zip(names, weights.tolist(), rewards.T, strict=True):
         if weight:
             stop_unless_finite(f"reward {name}", column.sum(), trainer)

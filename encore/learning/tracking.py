@@ -1,4 +1,4 @@
-"""Trackers that follow a training: TensorBoard, Trackio or Weights & Biases, by transformers' callbacks.
+"""Experiment trackers: TensorBoard, Trackio or Weights & Biases, fed by transformers' callbacks.
 
 A training that continues from a checkpoint continues its tracked run. A training that begins anew begins a
 new run, except with Trackio, which knows runs by their names alone and continues the old run.
@@ -21,7 +21,7 @@ from encore.runtime.tracking import FOLDER
 
 
 class Followed(TrainerCallback):
-    """A callback of a tracker, which gets only numbers; what it prints goes to the log."""
+    """A wrapper of a tracker's callback, which passes on only numbers and sends what it prints to stderr."""
 
     def __init__(self, inner: TrainerCallback):
         self.inner = inner
@@ -42,10 +42,10 @@ class Followed(TrainerCallback):
 
 @contextlib.contextmanager
 def followed(args: Any, step: int) -> Iterator[list[Followed]]:
-    """Yield the callbacks of `args.report_to` for a training after `step`; [] on further processes.
+    """Yield the trackers' callbacks that `args.report_to` names; [] if this is not the first process.
 
-    `args` are transformers' TrainingArguments. Raises UserError if wandb cannot begin, for example without a
-    login.
+    The training continues after `step`, which is 0 if it begins anew. Raises UserError if wandb cannot begin,
+    for example without a login.
     """
     begun = [BEGIN[name](args, step) for name in args.report_to if name in BEGIN and gpus.first()]
     yield [Followed(callback) for callback in begun]
@@ -58,9 +58,9 @@ def followed(args: Any, step: int) -> Iterator[list[Followed]]:
 
 @contextlib.contextmanager
 def reporting(args: Any, model: Any, total: int) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Yield a function that takes log entries from a loop of `total` steps that runs without a Trainer.
+    """Yield a function that sends a log entry to the trackers of `followed`.
 
-    The entries go to the same trackers as in `followed`.
+    It serves a loop of `total` steps that runs without a Trainer.
     """
     state, control = TrainerState(max_steps=total), TrainerControl()
     with followed(args, 0) as callbacks:
@@ -94,12 +94,12 @@ def _trackio(args: Any, step: int) -> TrainerCallback:
 
 
 def wandb_number(folder: Path) -> Path:
-    """Return the file with wandb's number of the run whose training state is kept in `folder`."""
+    """Return the file that holds wandb's id of a run, beside the training state in `folder`."""
     return folder / "wandb-run"
 
 
 def _wandb(args: Any, step: int) -> TrainerCallback:
-    """Return the callback of wandb's run, whose number is kept with the training state."""
+    """Return the callback of wandb's run, whose id is kept with the training state."""
     # imported here, because it is an optional package
     import wandb
 

@@ -1,4 +1,4 @@
-"""GRPO and PPO: TRL's GRPOTrainer, with rollouts and loss made by our own parts.
+"""GRPO and PPO: TRL's GRPOTrainer, whose rollouts and loss come from Encore's own parts.
 
 | part         | what it does                                                                               |
 |--------------|--------------------------------------------------------------------------------------------|
@@ -48,7 +48,7 @@ from encore.recipe.tool import Tool
 from encore.rewards.step_rewards import Reader
 from encore.runtime import gpus
 
-# takes a model, a minibatch, and the tensors of its loss; returns the weighted part of a micro-batch, ()
+# takes a model, a minibatch, and the tensors of its loss; returns what the micro-batch adds to the loss, ()
 ExtraLoss = Callable[[Any, Minibatch, Batch], Tensor]
 
 
@@ -58,7 +58,7 @@ Objective = Callable[[Batch, Any], Terms]
 
 @dataclass(frozen=True)
 class Method:
-    """The options of a stage's learning method that TRL's arguments do not have."""
+    """The options of a stage's learning method for which TRL has no argument."""
 
     rollouts: Options = field(default_factory=Options)
     lean: bool = False  # whether our decoder samples
@@ -69,7 +69,7 @@ class Method:
     read_steps: Reader | None = None  # the reader of steps for the advantage `process`
     importance_ratio: str | None = None  # a level of `grpo.importance_ratio` that TRL lacks
     objective: Objective | None = None  # a user's objective; if None, loss_type and ratio decide
-    # a model; None if the reference is the policy without its adapters, or if there is no KL
+    # the reference model; None if it is the policy without its adapters, or if there is no KL
     reference: Any = None
     critic: Critic | None = None  # the critic of PPO
     ppo: PpoArgs = field(default_factory=PpoArgs)  # arguments that are read only if there is a critic

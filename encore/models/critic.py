@@ -24,7 +24,7 @@ AWAY = 7_919
 
 
 class Critic(nn.Module):
-    """The value (w·h - bias) / scale at each position. A reward model's bias and scale stay fixed."""
+    """A network that returns a value (w·h - bias) / scale at each position; `bias` and `scale` stay fixed."""
 
     def __init__(self, backbone: Any, head: nn.Linear, bias: float = 0.0, scale: float = 1.0):
         super().__init__()
@@ -90,9 +90,9 @@ def set_learnt(critic: Critic, weights: Mapping[str, torch.Tensor]) -> None:
 
 
 def _trainable(critic: Critic) -> Critic:
-    """Switch gradients on and dropout off; with dropout, old and new values would differ by chance.
+    """Return `critic` with gradients on and dropout off; dropout would change values by chance.
 
-    Weights of 4 bits, which no gradient can move, lie only below adapters.
+    Weights of 4 bits, which lie below adapters, get no gradients.
     """
     for weight in critic.parameters():
         weight.requires_grad_(weight.is_floating_point())

@@ -35,11 +35,11 @@ CACHE = Path(constants.HF_HOME) / "encore"
 VERSION = 1  # version of the folders that this module makes; raise it after a change
 SEPARATORS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
-# `tokenizer.ggml.pre` of a file -> the pattern of the pieces that merges do not cross, and whether a piece
-# that is itself a token stays whole; "" uses the pattern of GPT-2
+# `tokenizer.ggml.pre` of a file -> the pattern of the pieces of a text, whose borders merges do not cross;
+# "" means the pattern of GPT-2
 PIECES = {
     "gpt-2": "",
-    "smollm": "",  # used after a split before and after each digit
+    "smollm": "",  # here each digit is first split off
     "qwen2": rf"{WORDS}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SEPARATORS}",
     "llama-bpe": rf"{WORDS}|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SEPARATORS}",
 }
@@ -65,7 +65,7 @@ def located(model: GgufModel | WheelModel) -> tuple[Path, str]:
 
 
 def _made(model: GgufModel | WheelModel, content: str) -> Path:
-    """Return the folder made of the file with the digest `content`; a cached folder is not made again."""
+    """Return the safetensors folder of a GGUF file with the digest `content`, from the cache if possible."""
     file = Path(model.gguf if isinstance(model, GgufModel) else model.file)
     place = CACHE / f"{file.stem}-{content[:16]}-{VERSION}-{version('transformers')}"
     if not place.is_dir():
@@ -146,10 +146,7 @@ def _tokenizer(facts: dict[str, Any]) -> PreTrainedTokenizerFast:
 
 
 def _pieces(name: str) -> Any:
-    """Return the parts of a tokenizer that split a text into pieces, and turn bytes into letters.
-
-    Merges never cross the border of a piece.
-    """
+    """Return the pre-tokenizer for the PIECES of `name`: it splits a text and turns bytes into letters."""
     if name == "smollm":
         digits = pre_tokenizers.Digits(individual_digits=True)
         return pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])

@@ -167,7 +167,10 @@ def save(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str |
 
 
 def keep(model: Any, tokenizer: Any, folder: Path, generation: Any, dtype: str | None = None) -> None:
-    """Save a model whose training goes on, which stays as it is. All processes must call `keep`."""
+    """Save a model in the middle of its training, as `save` does, but leave `model` unchanged.
+
+    All processes must call `keep`.
+    """
     model, weights = product(model)
     if not gpus.first():
         return

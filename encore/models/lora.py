@@ -1,7 +1,7 @@
 r"""Low-rank adapters (LoRA, arXiv 2106.09685), by peft: only B and A of W + alpha/rank B A are trained.
 
-A stage's product is the model with the adapters added to its weights, so nothing after the stage knows of
-them. Its provenance counts operations as if all weights were trained.
+A stage's product is the model with the adapters added to its weights, so later stages see an ordinary model.
+The stage's provenance counts operations as if all weights were trained.
 """
 
 from typing import Any
@@ -44,7 +44,7 @@ def adapters(key: Lora | None, model: Any, seed: int, head: str | None = None) -
 
 
 def adapted(backbone: Any, key: Lora, seed: int) -> Any:
-    """Return `backbone`, a model without a head, with the adapters of `adapters`.
+    """Return `backbone`, a model without a head, with adapters by a stage's key `lora`.
 
     Only the adapters can be trained.
     """

@@ -1,4 +1,4 @@
-"""Batches of sequences with little padding, because rows of similar length run together."""
+"""Functions for batches of token sequences with little padding: rows of similar length run together."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
@@ -48,26 +48,26 @@ def to_the_left(ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, to
 
 
 def piece_rows(rows: int, smallest: int = 8) -> int:
-    """Return the rows of a piece when a batch of `rows` is cut into PIECES; at least `smallest`."""
+    """Return the number of rows in a piece if `rows` rows are cut into PIECES pieces; at least `smallest`."""
     return max(smallest, -(-rows // PIECES))
 
 
 def shortest_first(lengths: Sequence[int], rows: int) -> list[list[int]]:
-    """Return the numbers of all rows, shortest first, cut into pieces of at most `rows`."""
+    """Return the indices of all rows, shortest first, cut into pieces of at most `rows` rows."""
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])
     return [order[start : start + rows] for start in range(0, len(order), rows)]
 
 
 def longest_first(lengths: torch.Tensor, rows: int) -> list[torch.Tensor]:
-    """Return the numbers of all rows, longest first, cut into pieces of at most `rows`."""
+    """Return the indices of all rows, longest first, cut into pieces of at most `rows` rows."""
     return list(torch.argsort(lengths, descending=True, stable=True).split(rows))
 
 
 def within_positions(lengths: Sequence[int], positions: int) -> list[list[int]]:
-    """Return the numbers of all rows, shortest first, in pieces of at most `positions` tokens with padding.
+    """Return the indices of all rows, shortest first, cut into pieces of at most `positions` positions.
 
-    A longer row makes a piece alone. There are at least PIECES pieces, unless they would have fewer than 32
-    rows.
+    The positions of a piece are its tokens and its padding. A row that is longer is a piece of its own. There
+    are at least PIECES pieces, unless they would have fewer than 32 rows.
     """
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])
     most = piece_rows(len(order), smallest=32)

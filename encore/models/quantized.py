@@ -14,7 +14,7 @@ from encore.recipe.kinds.stage import Lora
 
 
 def loading(key: Lora | None, args: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `options` of `from_pretrained`, with those for 4 bits if the key `lora` says `quantized`.
+    """Return `options` of `from_pretrained`, and options for 4 bits if the key `lora` says `quantized`.
 
     `args` are transformers' TrainingArguments. A layer computes in bf16 if `args` or `options` say so.
     """
@@ -47,10 +47,10 @@ def is_quantized(model: Any) -> bool:
 
 
 def learn_in_float32(model: Any) -> None:
-    """Turn trained weights into float32 if they are used above weights of 4 bits.
+    """Turn the trained weights of a model into float32 if its other weights have 4 bits.
 
-    TRL makes them bfloat16, in which most of a small update is lost. peft makes them float32 when it loads a
-    checkpoint, so that a resumed run would differ.
+    TRL makes the trained weights bfloat16, in which most of a small update is lost. peft makes them float32
+    when it loads a checkpoint, so without this function a resumed run would differ.
     """
     for weight in model.parameters() if is_quantized(model) else ():
         if weight.requires_grad:

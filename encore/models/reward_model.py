@@ -60,7 +60,7 @@ class RewardModel:
         return self
 
     def spread(self) -> None:
-        """Spread the weights of all members over the processes, which from here on must score together."""
+        """Spread the weights of all members over the processes, which must then score together."""
         for member in self.members:
             member.forward = MethodType(at_last_token, member)
             spread(member.requires_grad_(False))
@@ -128,7 +128,7 @@ class RewardModel:
 
 
 def aggregated(rewards: torch.Tensor, aggregate: str) -> torch.Tensor:
-    """Return the mean, or minimum (`worst`; Coste et al. 2023, §3.2): (members, batch) -> (batch,)."""
+    """Return the members' mean, or minimum for `worst` (Coste et al. 2023): (members, batch) -> (batch,)."""
     return rewards.mean(dim=0) if aggregate == "mean" else rewards.min(dim=0).values
 
 
@@ -170,10 +170,10 @@ def read_out(head: Any, hidden: torch.Tensor) -> torch.Tensor:
 
 
 def raw_scores(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Return raw scores (rows,), float32 on the CPU, without gradients or dropout.
+    """Return the scores (rows,) before bias and scale, float32 on the CPU, without gradients or dropout.
 
-    The forward of a sharded model is `at_last_token`. All processes must call it equally often, however many
-    sequences each of them has to score.
+    If the model is sharded, its forward pass must be `at_last_token`, and all processes must call this
+    function, with any number of sequences each.
     """
     scores = torch.empty(len(sequences))
     # only the sharded model's own call gathers all its weights
@@ -186,7 +186,7 @@ def raw_scores(model: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
 def _raw_scores_at(
     model: Any, sequences: Sequence[Sequence[int]], places: Sequence[Sequence[int]]
 ) -> list[torch.Tensor]:
-    """Return raw scores (places,) of each sequence, as `raw_scores` does; the model is not sharded."""
+    """Return the raw scores (places,) at the `places` of each sequence; the model is not sharded."""
     scores: dict[int, torch.Tensor] = {}
     for piece, piece_scores in _in_pieces(model, lambda ids, last: at_every_token(model, ids), sequences):
         scores |= {i: row[[*places[i]]] for i, row in zip(piece, piece_scores, strict=True)}
@@ -196,7 +196,7 @@ def _raw_scores_at(
 def _in_pieces(
     model: Any, score: Callable[..., torch.Tensor], sequences: Sequence[Sequence[int]]
 ) -> list[tuple[list[int], torch.Tensor]]:
-    """Yield row numbers with the `score(input_ids, last)` of these rows, in pieces of similar length."""
+    """Return pieces of sequences of similar length: their indices, and their `score(input_ids, last)`."""
     device, was_training = next(model.parameters()).device, model.training
     sharded = is_sharded(model)
     quiet: Any = torch.no_grad() if sharded else torch.inference_mode()
@@ -276,7 +276,7 @@ def begin(folder: Path) -> Path:
 
 
 def add(partial: Path, number: int, member: Any) -> None:
-    """Write a member. All processes of a stage must call `add`: they gather sharded weights."""
+    """Write a member to `partial`. All processes must call `add`: together they gather sharded weights."""
     member, weights = lora.product(member)
     if not gpus.first():
         return

@@ -17,8 +17,8 @@ Weights = dict[str, Any]  # name -> tensor
 def spread(model: Any, precision: MixedPrecisionPolicy | None = None) -> Any:
     """Spread `model` over the GPUs of all processes, each layer by itself and then the rest, and return it.
 
-    It is for models beside the policy, which accelerate spreads. `precision` is the precision in which the
-    model computes; the default is the precision of its weights.
+    It serves models beside the policy; accelerate spreads the policy itself. `precision` is the precision in
+    which the model computes; the default is the precision of its weights.
     """
     # torch would keep the rest gathered until a backward pass, which a reference never has
     options: Any = {"mp_policy": precision or MixedPrecisionPolicy(), "reshard_after_forward": True}
@@ -58,7 +58,7 @@ def own_weights(model: Any) -> Weights:
 
 
 def load_own_weights(model: Any, weights: Weights) -> None:
-    """Set the weights that `own_weights` returned in as many processes as now."""
+    """Set the weights that `own_weights` returned; the number of processes must be unchanged."""
     if not is_sharded(model):
         model.load_state_dict(weights)
         return

@@ -68,7 +68,7 @@ class Algebra:
             self.server = None
 
     def _exchange(self, request: str) -> bytes:
-        """Return the server's next line; b"" if the server has died, whose remains are then removed."""
+        """Send `request` to the server and return its reply, a line; b"" if the server has died."""
         if self.server is not None and self.server.poll() is not None:
             self.close()  # the server died between two pairs
         if self.server is None:
@@ -147,7 +147,7 @@ def _parse_expression(text: str) -> Any:
 
 
 def _same(left: Any, other: Any) -> bool:
-    """Return whether two expressions or matrices are exactly equal; a decimal is a fraction."""
+    """Return whether two expressions or matrices are exactly equal; a decimal counts as a fraction."""
     # only the server and its workers need it
     from sympy import Basic, Float, I, MatrixBase, Rational, Symbol, nan, simplify, zoo
 

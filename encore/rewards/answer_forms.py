@@ -16,10 +16,10 @@ union, equation or inequality of them. Where math-verify is lenient, this is str
 | `2/0` and `1/0`               | neither has a value                            |
 | `E` and `e`                   | letters have a case                            |
 
-Equal are `x>2` and `(2,\infty)`, `2\le x\le 3` and `[2,3]`, `1\,000`, `1e3` and `1000`, `45°` and `45`,
-`18 dollars` and `18`, `\varnothing` and `\emptyset`, `\pm 5` and `5,-5`, `1 \text{ and } 2` and `1,2`, `√2`
-and `\sqrt2`, `18` and words that say so (`prose`). Numbers and expressions that differ as text are left to
-computer algebra (`math_answers`).
+Equal answers are, for example, `x>2` and `(2,\infty)`; `2\le x\le 3` and `[2,3]`; `1\,000`, `1e3` and `1000`;
+`45°` and `45`; `18 dollars` and `18`; `\varnothing` and `\emptyset`; `\pm 5` and `5,-5`; `1 \text{ and } 2`
+and `1,2`; `√2` and `\sqrt2`; `18` and words that state it (`prose`). Numbers and expressions that differ as
+text are left to computer algebra (`math_answers`).
 """
 
 import re
@@ -154,7 +154,7 @@ def _form(text: str) -> Form:
 
 
 def _listed(text: str) -> list[Form]:
-    """Return the members of a list: the texts between commas, and on both sides of an `and` of expressions.
+    """Return the members of a list: the texts between commas, and on both sides of a last `and`.
 
     A member that is a list itself, as `\\pm 5` is, gives its own members.
     """

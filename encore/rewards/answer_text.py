@@ -12,7 +12,7 @@ DROPPED = re.compile(
     r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|q?quad|(?:en|thin|med|thick|negthin)space)(?![a-z])"
     r"|(?<!\\)\\[,!;: ]|~"
 )
-# other spellings of the same, in LaTeX and then in Unicode
+# another spelling -> the spelling in the normal form, of commands and then of Unicode characters
 COMMANDS = {
     **dict.fromkeys(("dfrac", "tfrac", "cfrac"), "frac"),
     **dict.fromkeys(("leq", "leqslant"), "le"),
@@ -91,13 +91,13 @@ def _fraction(character: re.Match[str]) -> str:
 
 
 def _subscript(match: re.Match[str]) -> str:
-    """Return a subscript, in braces after a logarithm if it would otherwise run into the number after it."""
+    """Return a subscript without braces, except after a logarithm, whose argument it would run into."""
     index = match["braced"] or match["bare"]
     return f"\\log_{{{index}}}" if match["log"] else f"_{index}"
 
 
 def shown(text: str) -> str:
-    """Return the text inside the display of the answer, such as `$…$`; otherwise the whole answer."""
+    """Return the text inside the math delimiters around an answer, such as `$…$`, or else the whole text."""
     text = text.strip()
     display = DISPLAY.fullmatch(text) or DISPLAY.fullmatch(text.rstrip("."))
     return display[1].strip() if display and "$" not in display[1].replace("\\$", "") else text

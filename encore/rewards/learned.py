@@ -26,7 +26,7 @@ def as_reward(
 ) -> Reward:
     """Return TRL's reward function `name`, which reads the token ids of the policy's completions.
 
-    With several members it logs how much they disagree, as the mean of their standard deviation. Raises
+    If the model has several members, it logs their standard deviation, averaged over completions. Raises
     UserError if the tokenizers of the policy and of the reward model differ.
     """
     model.same_tokenizer(tokenizer)

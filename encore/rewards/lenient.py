@@ -1,4 +1,4 @@
-"""Reward `lenient`: accuracy with a consolation for unreadable answers, as guides to rewards print it.
+"""Reward `lenient`: accuracy with a consolation for unreadable answers, as tutorials on rewards suggest.
 
 | completion                                   | reward |
 |----------------------------------------------|--------|

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class Comparer:
-    """A comparer: `comparer(gold, answer)` says whether they are equal. It never raises, whatever the texts.
+    """A comparer: `comparer(gold, answer)` returns whether the two answers are equal. It never raises.
 
     An answer whose parts cannot be compared within `limit` seconds of CPU, or within the memory of a worker,
     counts as not equal, is logged, and is counted in `unfinished`.

@@ -8,10 +8,10 @@ from encore.recipe.reward_names import OVERLONG
 
 
 def soft_overlong(caps: Caps, cache: int) -> Callable[..., list[float]]:
-    """Return DAPO's penalty for a length y (Eq. 13), which includes the end-of-sequence token.
+    """Return a reward function: DAPO's penalty (Eq. 13) for completions that are long.
 
-    The penalty is 0 for y <= cap - cache, -1 for y >= cap, and linear between: (cap - cache - y) / cache. The
-    cap is the one at the trainer's present step.
+    The length y is in tokens, the end of sequence included. The penalty is 0 for y <= cap - cache, -1 for
+    y >= cap, and linear between: (cap - cache - y) / cache. The cap is the one at the trainer's present step.
     """
     # imported here, because the other rewards need no TRL
     from trl.rewards import get_soft_overlong_punishment

@@ -34,7 +34,10 @@ class Measured:
 
 
 def measured(rows: Sequence[Row], sequences: Sequence[Sequences], rewards: np.ndarray) -> Measured:
-    """Return the arrays that measures need; `rewards` (responses,) belong to `sequences`, row after row."""
+    """Return the arrays from which the metrics are computed.
+
+    `rewards` (responses,) has the rewards of all `sequences`, one row after another.
+    """
     lengths = np.array([len(sequence) for of in sequences for sequence in of], dtype=float)
     prompt = np.array([number for number, of in enumerate(sequences) for _ in of], dtype=int)
     better, worse, margin, pair_prompt, start = [], [], [], [], 0
@@ -59,8 +62,8 @@ def measured(rows: Sequence[Row], sequences: Sequence[Sequences], rewards: np.nd
 def report(splits: Mapping[str, Sequence[Measured]]) -> tuple[dict[str, float], list[dict[str, float]]]:
     """Return metrics of the splits `train` and `validation`, and the calibration curve of `validation`.
 
-    A split has an entry for each member; the mean reward of the members is measured. Without held-out pairs
-    there are only the accuracy and the loss on `train`.
+    A split has an entry for each member; the metrics measure the mean reward of the members. Without pairs in
+    `validation` there are only the accuracy and the loss on `train`.
     """
     metrics: dict[str, float] = {}
     means = {
@@ -89,7 +92,8 @@ def spread(
 ) -> dict[str, float]:
     """Return mean and standard deviation of the final rewards, and how much the members disagree.
 
-    `raw` maps `train`, `validation` and `demonstrations` to the scores of each member, (sequences,).
+    A final reward is (score - bias) / scale. `raw` maps `train`, `validation` and `demonstrations` to the
+    scores of each member, (sequences,).
     """
     final = {
         name: (np.stack(of) - np.array(bias)[:, None]) / np.array(scale)[:, None] for name, of in raw.items()

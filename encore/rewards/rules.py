@@ -206,7 +206,7 @@ def _tested() -> dict[str, Reward]:
 def _of_gym(world: World) -> dict[str, Reward]:
     """Return the rewards of a task of reasoning-gym; {} for another world.
 
-    They share the scores of a batch.
+    Together they score a batch only once.
     """
     if not isinstance(world, Gym):
         return {}

@@ -40,9 +40,9 @@ def reader(world: World, tokenizer: Any, special: bool = False) -> Reader:
 
 
 def placer(world: World | None, tokenizer: Any, special: bool = False) -> Placer:
-    """Return a finder of the tokens that end the steps of a completion (`step_ends`), and of the last token.
+    """Return a function that finds the tokens in which a completion's steps end, and its last token.
 
-    `special` is as in `locator`.
+    They are indices of the tokens. Steps end as `step_ends` says; `special` is as in `locator`.
     """
     locate = locator(tokenizer, special)
 
@@ -77,10 +77,10 @@ def verdicts(world: World, problem: Problem, completion: str) -> list[tuple[int,
 
 
 def locator(tokenizer: Any, special: bool = False) -> Callable[[str, list[int], list[int]], list[int]]:
-    """Return a function that finds the tokens in which the text before some offsets ends.
+    """Return a function that turns character offsets in a completion, `ends`, into indices of its tokens.
 
-    The offsets are its `ends`. `special`: completions contain their special tokens, as samples on disk and
-    evaluations have them, except the token that ends them.
+    An offset's token is the first one whose text reaches the offset. `special`: completions contain their
+    special tokens, as samples on disk and evaluations have them, except the token that ends them.
     """
     texts: dict[int, str] = {}  # token -> text
 
@@ -99,9 +99,9 @@ def locator(tokenizer: Any, special: bool = False) -> Callable[[str, list[int], 
 def told(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
     """Measure how well `scores` (n,) separate right steps from wrong steps.
 
-    `accuracy` is the share of right signs; `right` the share of right steps; `auc` the probability that a
-    right step scores above a wrong step (a tie counts half), if there are both. The result is empty without
-    steps.
+    `accuracy` is the share of steps whose score has the right sign: positive for a right step. `right` is the
+    share of right steps. `auc`, if there are both kinds, is the probability that a right step scores above a
+    wrong step; a tie counts half. The result is empty without steps.
     """
     if not len(right):
         return {}
@@ -116,9 +116,8 @@ def told(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, flo
 def _token_ends(ids: list[int], text: str, tokenizer: Any, **how: bool) -> list[int]:
     """Return the offset in `text` just past each token.
 
-    It holds for tokenizers whose tokens decode differently in context. If several tokens make up one
-    character, the last of them holds it and the others end before it. Raises UserError if decoding does not
-    give `text` again.
+    It also works if tokens decode differently in context. If several tokens make up one character, the last
+    of them holds it and the others end before it. Raises UserError if decoding does not give `text` again.
     """
     ends, end = [], 0
     for count in range(1, len(ids) + 1):

@@ -1,7 +1,7 @@
-"""Programs against the unit tests of a data set, in the sandbox: `verifier: tests`.
+"""Verdicts on programs by the unit tests of a data set, run in the sandbox: `verifier: tests`.
 
 A row's answer is its tests: the asserts of MBPP, a list of them as text, or HumanEval's `check`, followed by
-`check(name)`. Each assert becomes a call and what it must be, worked out apart from the program:
+`check(name)`. Each assert becomes a call and its expected value, which is computed apart from the program:
 
 | assert                                         | call                | expected                  |
 |------------------------------------------------|---------------------|---------------------------|
@@ -12,11 +12,11 @@ A row's answer is its tests: the asserts of MBPP, a list of them as text, or Hum
 | `assert math.isclose(f(2), 1.5, rel_tol=0.01)` | `f(2)`              | 1.5, within 0.01 of it    |
 | `assert f(2)`, `assert not f(2)`               | `bool(f(2))`        | `True`, `False`           |
 
-Anything else, such as an assert in a loop, is not read, and no program passes a problem with such a test: of
-such problems a benchmark has few. Tests whose text stands in the question are the ones shown.
+Anything else, such as an assert in a loop, is not read, and no program passes a problem with such a test.
+Benchmarks have few of these problems. Tests whose text stands in the question count as shown to the policy.
 
-The program of a completion is its last fenced block behind `</think>`, else all of it; a body without its
-`def` goes on from the question, as completions of HumanEval do.
+The program of a completion is the last fenced block after `</think>`; without a block, it is all text after
+`</think>`. A body without its `def` continues the question, as completions of HumanEval do.
 """
 
 import ast
@@ -56,9 +56,9 @@ class UnitTest:
 
 @dataclass(frozen=True)
 class UnitTests:
-    """The tests of a problem; () if one of them cannot be read.
+    """The tests of a problem. `tests` is () if one of them cannot be read.
 
-    `setup` has the imports, `name` names the function.
+    `setup` has the imports; `name` is the name of the tested function.
     """
 
     tests: tuple[UnitTest, ...] = ()
@@ -134,7 +134,7 @@ class _Renamed(ast.NodeTransformer):
 
 
 def _called(asserts: Sequence[ast.Assert]) -> str:
-    """Return the only function that every assert calls, apart from Python's, as in `set(f(x))`."""
+    """Return the name of the only function that all asserts call, apart from Python's own, such as `set`."""
     called = [{_function(node) for node in ast.walk(test)} - {""} for test in asserts]
     common = set.intersection(*called) - {*dir(builtins), "isclose", "fabs"} if called else set()
     if len(common) != 1:
@@ -180,7 +180,10 @@ def _function(node: ast.AST) -> str:
 
 
 def _sides(left: ast.expr, right: ast.expr, name: str) -> tuple[str, str]:
-    """Return (call, expected): the side that names the function, and the side that must not name it."""
+    """Return (call, expected): the side of a test that mentions the function `name`, and the other side.
+
+    Raises Unreadable if both sides mention it, or neither.
+    """
     named = [any(getattr(node, "id", "") == name for node in ast.walk(side)) for side in (left, right)]
     if named[0] == named[1]:
         raise Unreadable
@@ -210,7 +213,10 @@ def _expected(tests: UnitTests) -> tuple[Any, ...]:
 
 
 def verdicts(problems: Sequence[Problem], completions: Sequence[str]) -> list[Verdicts]:
-    """Return verdicts (completions,); ([], []) if there are no tests. Raises UserError without a sandbox."""
+    """Return the verdicts on the tests of each completion; ([], []) for a problem without tests.
+
+    Raises UserError without a sandbox.
+    """
     return rollout(problems, completions)[0]
 
 
@@ -247,7 +253,10 @@ def _verdicts(question: str, tests: UnitTests, values: Sequence[Any]) -> Verdict
 
 
 def _tolerance(test: UnitTest, wanted: Any) -> float:
-    """Return how far a value may be from `wanted`. Too large an integer for a float has no relative share."""
+    """Return how far a value may be from `wanted`.
+
+    The relative tolerance is left out if `wanted` is no number, or too large for a float.
+    """
     try:
         return max(test.absolute, test.relative * abs(float(wanted)) if test.relative else 0.0)
     except (TypeError, ValueError, OverflowError):

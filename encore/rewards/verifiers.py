@@ -25,7 +25,7 @@ def of_task(task: Task) -> Verifier:
 
 
 def verifier(name: str) -> Callable[[Problem, str], bool]:
-    """Return the verifier of a data set by the name in its task, as encore/recipe/task.py lists them.
+    """Return the verifier that a data set's task names; encore/recipe/task.py lists the names.
 
     A user's own verifier is called with a question, its answer and a completion. Its errors are raised as
     own_code.Failed, with the completion. Such an error ends a training; an evaluation counts the answer as

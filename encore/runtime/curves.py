@@ -17,7 +17,7 @@ TIMED = {"step_time", "tokens_per_s"}
 
 
 def rows(history: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Return a row for each step and metric, without the summary after a trainer's last step."""
+    """Return a row for each step and metric in a trainer's log, without the summary after its last step."""
     return [
         (int(entry["step"]), name, float(value))
         for entry in history
@@ -33,7 +33,7 @@ def deterministic(curve: Iterable[Row]) -> list[Row]:
 
 
 def timing(curve: Iterable[Row]) -> list[Row]:
-    """Return the rows `step_time`, in seconds, and `tokens_per_s` from each logged step to the next."""
+    """Return the rows `step_time`, in seconds, and `tokens_per_s` between each two logged steps."""
     timed: list[Row] = []
     counted: dict[int, float] = {}
     seconds: dict[int, float] = {}

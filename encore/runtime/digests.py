@@ -25,12 +25,12 @@ def of_file(file: Path) -> str:
 
 
 def listing(result: str | Path) -> Path:
-    """Return the path of a result's list."""
+    """Return the path of a result's list of digests."""
     return Path(result).with_suffix(".sha256")
 
 
 def record(result: str | Path) -> Path:
-    """Return the path of a result's record."""
+    """Return the path of a result's record, which says what the result was made from."""
     return Path(result).with_suffix(".lineage")
 
 
@@ -48,7 +48,7 @@ def _is_left_out(name: str) -> bool:
 
 
 def note(result: Path, digest: Callable[[Path], str] = of_file) -> None:
-    """Write the list of a result's files as they are now."""
+    """Write a result's list: the digests of its files as they are now."""
     names = [(digest(file), file.relative_to(result.parent).as_posix()) for file in files_of(result)]
     write(listing(result), text_of(names))
 

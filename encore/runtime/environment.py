@@ -17,7 +17,7 @@ TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, in mal
 
 
 def quiet_environment(names_hub: bool) -> None:
-    """Turn telemetry off, and also the network unless the job names something of the Hub.
+    """Turn telemetry off, and also access to the Hub unless the job names a model or data set of the Hub.
 
     Call it before importing torch and the Hugging Face libraries, which read these variables once.
     """
@@ -44,10 +44,10 @@ def names_hub(config: Any) -> bool:
 def stop_in_one_line(say: Callable[[str], None], saved: Callable[[], str]) -> None:
     """Make Ctrl-C or SIGTERM end the process at once with one line, not with a traceback of some import.
 
-    `saved` returns a phrase about what is kept. Nothing is lost by the sudden end: files are written
+    `saved` returns a phrase that says what is kept. Nothing is lost by the sudden end: files are written
     completely or not at all, and the kernel drops the locks. The exit status is 130 or 143, as a shell would
-    return. If several processes train, SIGTERM ends a process silently: its sender acts because another
-    process failed, and reports that failure.
+    return. If several processes train, SIGTERM ends a process silently: it then comes from the launcher,
+    which reports the process that failed.
     """
     told_to_end = (signal.SIGINT,) if gpus.spread() else (signal.SIGINT, signal.SIGTERM)
 
@@ -88,7 +88,7 @@ def keep_memory() -> None:
 
 
 def keep_imports() -> None:
-    """Exempt the objects made so far from garbage collection, also from the collections at the process's end.
+    """Exempt the objects made so far from garbage collection, including those at the end of the process.
 
     Call it after the imports, which make hundreds of thousands of objects: each job is a second shorter.
     """

@@ -9,9 +9,12 @@ from encore.runtime.suite import install
 
 
 def require(package: str, lacking: str, command: str, key: str = "the key") -> None:
-    """Raise UserError if a package is not installed: `lacking` begins the line, `command` says what helps.
+    """Raise UserError if a package is not installed.
 
-    A folder of the package's name does not count; wandb makes one where it is used.
+    The message begins with `lacking` and names the `command` that installs the package, and the `key` of the
+    recipe that could be left out instead.
+
+    A folder of the package's name does not count as installed; wandb makes one where it is used.
     """
     spec = find_spec(package)
     if spec is None or spec.origin is None:

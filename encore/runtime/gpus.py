@@ -59,12 +59,12 @@ def processes() -> int:
 
 
 def nodes() -> int:
-    """Return the number of machines that this stage runs on; torchrun starts as many processes on each."""
+    """Return the number of machines of this stage, each of which runs the same number of processes."""
     return processes() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
 def shard(how: str) -> None:
-    """Tell the trainers of this process to spread their weights by FSDP2; not if `how` is "none".
+    """Make the trainers of this process spread their weights by FSDP2, or not if `how` is "none".
 
     Call it before the trainers are imported.
     """
@@ -84,10 +84,10 @@ def reserved(asked: int | None, say: Callable[[str], None], serving: int = 0) ->
     """Wait for `asked` GPUs that no other job of this machine uses, make them visible, and hold their locks.
 
     If `asked` is 0, no GPU is visible, because recipes for the CPU give the same bits everywhere. If it is
-    None, or if a scheduler has set CUDA_VISIBLE_DEVICES to exactly as many GPUs, the visible GPUs stay the
-    same, without locks. The last `serving` GPUs are named in `SERVING`, for a vLLM server, and not visible.
-    Enter this before CUDA starts. Raises UserError if the machine has fewer GPUs, if no GPU is left to train,
-    or if CUDA cannot use them.
+    None, or if a scheduler has set CUDA_VISIBLE_DEVICES to exactly `asked` GPUs, the visible GPUs stay the
+    same, and no lock is taken. The last `serving` GPUs are for a vLLM server: they are named in `SERVING`,
+    and are not visible. Enter this before CUDA starts. Raises UserError if the machine has fewer GPUs, if no
+    GPU is left to train, or if CUDA cannot use them.
     """
     held: dict[str, IO] = {}
     if asked is not None:
@@ -109,7 +109,7 @@ def reserved(asked: int | None, say: Callable[[str], None], serving: int = 0) ->
 
 
 def _awaited(names: Sequence[str], asked: int, say: Callable[[str], None]) -> dict[str, IO]:
-    """Wait for `asked` free GPUs, and return name -> lock."""
+    """Wait for `asked` free GPUs, take their locks, and return GPU name -> lock."""
     LOCKS.mkdir(exist_ok=True)
     announced = False
     while len(held := _free(names, asked)) < asked:
@@ -124,8 +124,8 @@ def _awaited(names: Sequence[str], asked: int, say: Callable[[str], None]) -> di
 def unusable(count: int) -> str | None:
     """Return why CUDA cannot use `count` of the visible GPUs; None if it can.
 
-    The number of visible GPUs does not show it: it comes from the driver's NVML, which also counts GPUs that
-    the driver is too old to use. Torch would then silently train on the CPU.
+    torch.cuda.device_count() is not enough: its number comes from the driver's NVML, which also counts GPUs
+    that the driver is too old to use. Torch would then silently train on the CPU.
     """
     import torch  # imported here, because runtime is also imported by code that must not load torch
 
@@ -158,7 +158,7 @@ def driver() -> str | None:
 
 
 def _free(names: Sequence[str], most: int) -> dict[str, IO]:
-    """Return name -> lock of at most `most` free GPUs."""
+    """Take the locks of at most `most` free GPUs, and return GPU name -> lock."""
     held: dict[str, IO] = {}
     for name in names:
         if len(held) < most:
@@ -194,7 +194,7 @@ def _set_apart(count: int) -> None:
 def launch(processes: int, arguments: Sequence[str], held: Sequence[IO]) -> None:
     """Replace this process by torchrun, which starts a stage in `processes` processes.
 
-    The locks `held` stay with it. `arguments` are the command line of encore.stages.
+    torchrun keeps the locks `held`. `arguments` are the command line of encore.stages.
     """
     for lock in held:
         os.set_inheritable(lock.fileno(), True)

@@ -1,8 +1,9 @@
 """The command `python -m encore.runtime.guard PID …`: it runs a command that must not outlive its parent.
 
-PID is the process that starts this one. When it is gone, even by `kill -9`, or when this process is asked to
-end, the command and all that it has started in its process group are ended too: asked first, then killed. The
-exit status is the command's, or 128 + n if signal n has ended it, as in a shell.
+PID is the process that starts this one. When that process is gone, even by `kill -9`, or when a signal asks
+this process to end, the command and the other processes of its process group are ended too: by SIGTERM, and
+after GRACE seconds by SIGKILL. The exit status is the command's, or 128 + n if signal n has ended the
+command, as in a shell.
 """
 
 import contextlib

@@ -99,7 +99,7 @@ def unjudged(task: str, failures: Sequence[str], completions: int) -> Check:
 
 
 def enough(available: int, needed: int, what: str) -> Check:
-    """Check that there is data for one batch. Training leaves out an incomplete last batch of an epoch."""
+    """Check that there are enough data for one batch, because training leaves out an incomplete batch."""
     message = f"one step takes {needed} {what}, there are {available}"
     return make_check("enough_data", available >= needed, available, needed, message, "error")
 
@@ -111,9 +111,9 @@ def enough_prompts(available: int, needed: int) -> Check:
 
 
 def known_tokens(tokenizer: Any, texts: Sequence[str], what: str) -> Check:
-    """Check that the tokenizer knows every token of `texts`.
+    """Check that the tokenizer knows all of `texts`, which `what` names in the message.
 
-    An unknown token may have been written by a policy.
+    A text may contain the unknown token itself, such as `<unk>`, because a policy can write it.
     """
     unknown, written = tokenizer.unk_token_id, tokenizer.unk_token
     bad = []
@@ -169,13 +169,13 @@ def same_template(stage_form: Any, policy: Path | None) -> Check:
 
 
 def truncated(rate: float) -> Check:
-    """Warn if many sampled completions were cut before their end."""
+    """Check that few completions were cut at the cap; `rate` is the share of completions that were."""
     message = f"{rate:.1%} of completions are cut at the cap"
     return make_check("truncation", rate <= TRUNCATION, rate, TRUNCATION, message)
 
 
 def falling_loss(curve: list[curves.Row], scalars: Mapping[str, float]) -> list[Check]:
-    """Warn if the loss rises from the first fifth of the steps to the last."""
+    """Check that the loss does not rise from the first fifth of the steps to the last; [] without a loss."""
     first, last = curves.first_fifth(curve, "loss"), scalars.get("last_fifth/loss")
     if first is None or last is None:
         return []
@@ -189,7 +189,7 @@ def training(
     precision: Precision,
     when: str = "in the last fifth of the steps",
 ) -> list[Check]:
-    """Return warnings about a policy's training so far, from its curve and the curve's `scalars`.
+    """Return checks of a policy's training so far, from its curve and the curve's `scalars`.
 
     The last fifth of the steps is compared with a fixed limit (truncation, groups without variance), with the
     first value (entropy) or with the first fifth (accuracy, and all rewards of each domain). `precision` is
@@ -234,7 +234,7 @@ def sampled_as_trained(curve: list[curves.Row], precision: Precision) -> list[Ch
 
 
 def ratio_at_start(curve: list[curves.Row]) -> list[Check]:
-    """Check the largest distance of a ratio from 1 before the first update; [] if it was not measured."""
+    """Check how far importance ratios were from 1 before the first update; [] if that was not measured."""
     starts = [value for _, name, value in curve if name == "ratio/at_start"]
     if not starts:
         return []
@@ -271,7 +271,7 @@ def _gap(first: Sequence[float], window: Sequence[float], precision: Precision) 
 
 
 def _of_domain(domain: str, curve: list[curves.Row], scalars: Mapping[str, float], when: str) -> list[Check]:
-    """Return warnings about a domain: its limits, whether it learns, and each of its rewards."""
+    """Return checks of a domain: truncation, groups without variance, and a rise of each of its rewards."""
     checks = []
     for name, key, limit, text in (
         ("truncation", "completions/clipped_ratio", TRUNCATION, "completions are cut at the cap"),

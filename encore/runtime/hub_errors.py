@@ -39,7 +39,7 @@ class Wanted:
 
 
 def is_of_hub(error: BaseException) -> bool:
-    """Return whether the Hub, or the way to it, caused an error."""
+    """Return whether the Hub, or the connection to it, caused an error."""
     return any(isinstance(cause, OF_HUB) for cause in _causes(error))
 
 
@@ -59,7 +59,7 @@ def explain(error: BaseException, wanted: Wanted) -> str:
 
 
 def _refused(error: HfHubHTTPError, wanted: Wanted) -> str:
-    """Return the meaning of an error status with which the Hub has answered."""
+    """Return what an error status of the Hub means, and what to do, in one line."""
     status = error.response.status_code
     if isinstance(error, GatedRepoError):
         return f"{wanted} is gated: ask for access on its page of the Hub, then `hf auth login`"

@@ -30,9 +30,9 @@ LAST_WORDS = 2.0
 
 
 def main(arguments: list[str]) -> int:
-    """Start this machine's processes and wait for them.
+    """Start this machine's processes, wait for them, and return the exit status.
 
-    The exit status is 0 if they are done, and 1 if a line of FAILED reports an error.
+    It is 0 if all have succeeded. After a failure it is 1, and a line that begins with FAILED reports why.
     """
     endpoint, count, log, *of_stage = arguments
     names, name = os.environ[nodes.NAMES].split(","), os.environ[NAME]
@@ -61,9 +61,9 @@ def _launch(
     """Return why the stage has failed on this machine; None if the stage is done."""
     # imported here, because torch reads the visible GPUs once
     from torch.distributed import DistNetworkError, DistStoreError
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException  # here too
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # here too
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # imported as in torchrun
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException  # see above
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # see above
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch  # see above
 
     with tempfile.TemporaryDirectory(prefix="encore-node-") as folder:
         config = LaunchConfig(

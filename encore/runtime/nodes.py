@@ -33,7 +33,7 @@ KEPT = {JOB, "SLURM_CONF", "SLURM_CLUSTER_NAME", "SLURM_CLUSTERS"}
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure on a machine, with its time in seconds on the machines' clocks."""
+    """A failure on a machine, with its time in seconds since the epoch."""
 
     what: str
     at: float
@@ -43,8 +43,8 @@ class Failure:
 def order(failure: Failure) -> tuple[bool, float]:
     """Return a sort key that puts causes before their effects.
 
-    A process that has lost another one reports it at once; a process that is killed reports nothing, and its
-    end is noticed a moment later.
+    The killed process comes first, whatever the times say: its end is noticed a moment later than the errors
+    of the processes that lost it.
     """
     return not failure.killed, failure.at
 
@@ -95,8 +95,8 @@ def launch(count: Count, arguments: Sequence[str], log: Path, say: Callable[[str
 def step(names: Sequence[str], gpus_each: int) -> list[str]:
     """Return the prefix that runs a command once on each of these machines, and ends all if one fails.
 
-    --overlap gives the step the job's memory and processors, whatever other steps have. Of the GPUs it gets
-    the number in `gpus_each`; by default it would get one if the job has two.
+    --overlap gives the step the job's memory and processors, whatever other steps have. On each machine it
+    gets `gpus_each` GPUs; without this number it could get fewer GPUs than the job has.
     """
     number = len(names)
     return [
@@ -108,7 +108,7 @@ def step(names: Sequence[str], gpus_each: int) -> list[str]:
 
 
 def environment_of_step(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for `step`, without the variables of a step that this process is part of."""
+    """Return the environment for `step`: `environment` without Slurm's variables, except those in KEPT."""
     return {
         name: value
         for name, value in environment.items()
@@ -180,9 +180,9 @@ def _field(record: str, name: str) -> str:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> tuple[int, dict[str, Failure], list[str]]:
-    """Return exit status, machine -> its launcher's report, and srun's own lines; pass on all other output.
+    """Run srun, and return its exit status, machine -> its launcher's failure, and srun's own lines.
 
-    If this process is killed, the guard ends srun, and with it all that it has started.
+    All other output is passed on. If this process is killed, the guard ends srun and all its processes.
     """
     guarded = [sys.executable, "-m", "encore.runtime.guard", str(os.getpid()), *command]
     process = subprocess.Popen(
@@ -210,10 +210,10 @@ def _run(command: list[str], environment: dict[str, str]) -> tuple[int, dict[str
 
 
 def read_failures(line: str) -> tuple[dict[str, Failure], str]:
-    """Return machine -> its launcher's report in a line, and the other text of the line.
+    """Return machine -> failure for each launcher's report in a line of output, and the line's other text.
 
-    If Python does not buffer its output, a process writes a line and its end separately. Then two reports, or
-    a report and other output, can be in one line.
+    A line can have two reports, or a report and other output: if Python does not buffer its output, a process
+    writes the text of a line and its end separately.
     """
     failures, others = {}, ""
     while FAILED in line:
@@ -238,7 +238,7 @@ def _pass_on(source: Iterable[str], to: IO[str], keep: Callable[[str], None]) ->
 def failure_line(
     status: int, failures: Mapping[str, Failure], said: list[str], names: Sequence[str], log: Path
 ) -> str:
-    """Return a line about the machine that failed first, and why; the other machines have only lost it."""
+    """Return a line that says which machine failed first, and why; the others failed only as a result."""
     of_task = next(filter(None, map(OF_TASK.search, said)), None)  # the first task that ended
     killed = of_task and not of_task[2].startswith(("Exited", "Terminated"))
     if failures and not killed:

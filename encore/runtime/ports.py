@@ -1,4 +1,4 @@
-"""Ports on which the processes of a stage meet, or its server is reached."""
+"""Free TCP ports, on which the processes of a stage meet or its vLLM server listens."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""The progress that a waiting person sees: a line every five seconds at most; the first line comes sooner.
+"""The progress lines of a stage: one every five seconds at most; only the first one comes sooner.
 
 All lines go to the console. Lines on the state of a job also go to its log, where `parse` reads them.
 """
@@ -83,7 +83,10 @@ def parse(line: str) -> LogLine | None:
 
 
 def _log(stream: TextIO) -> TextIO | None:
-    """Return stderr if it goes to its own file, as in the workflow; None if a person reads it."""
+    """Return stderr if it goes to a log file, as in the workflow; None if it does not.
+
+    None as well if `stream` goes to the same file, or if this is not the first process of its stage.
+    """
     with contextlib.suppress(OSError, ValueError):
         log = os.fstat(sys.stderr.fileno())
         if gpus.first() and stat.S_ISREG(log.st_mode):
@@ -170,7 +173,7 @@ class Progress:
 def reporter(progress: Progress, task: str, clock: Callable[[], float] = time.monotonic) -> Report:
     """Return a function that prints `heldout 1024/4096 completions 0:12 left` every few seconds.
 
-    It also prints the line at the end.
+    It also prints a line when all completions are finished.
     """
     began = last = clock()
 

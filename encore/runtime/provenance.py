@@ -33,7 +33,7 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Fit:
-    """A finished training, or other work of a stage."""
+    """A summary of a finished training, or of other work of a stage."""
 
     history: list[dict[str, Any]]  # the trainer's log
     steps: int
@@ -49,7 +49,7 @@ class Fit:
 
 
 def untrained(tokens: int, began: float) -> Fit:
-    """Return the work of a stage without training steps; `began` is a time of time.perf_counter."""
+    """Return the summary of a stage without training steps, which began at `began` of time.perf_counter."""
     return Fit([], 0, tokens, time.perf_counter() - began, 0)
 
 
@@ -59,9 +59,9 @@ def now() -> str:
 
 
 def commit() -> tuple[str | None, bool | None]:
-    """Return the commit of this code, and whether the files differ from it; None, None outside a checkout.
+    """Return the commit of this code, and whether tracked files differ from it; both None outside a clone.
 
-    An installed package is outside, even if its virtual environment lies in a checkout of something else.
+    An installed package has no commit, even if its virtual environment lies in a checkout of something else.
     """
     head = None if suite.package() else git(suite.CODE, "rev-parse", "HEAD")
     changes = git(suite.CODE, "status", "--porcelain", "--untracked-files=no") if head else None

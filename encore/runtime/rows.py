@@ -1,4 +1,4 @@
-"""Rows of JSON as a stage's product, written completely or not at all; columns are checked when read."""
+"""A stage's product of JSON rows: written completely or not at all, with columns checked when it is read."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The file metrics.json as a sentinel: written last, it vouches for a product by its digest."""
+"""The file metrics.json of a stage as a sentinel: it is written last and has the digest of the product."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ def read_sentinel(metrics_json: Path) -> dict[str, Any]:
 
 
 def _is_sentinel(data: Any) -> bool:
-    """Return whether `data` names its product and the product's inputs, in the form of `of_folder`."""
+    """Return whether `data` has the keys of a sentinel, with values of the right types."""
     if not isinstance(data, dict) or not all(isinstance(data.get(key), str) for key in ("model", "digest")):
         return False
     within = [data.get(key, {}) for key in ("steps", "upstream", "inputs")]

@@ -39,7 +39,7 @@ def is_clone(work: Path = Path()) -> bool:
 
 
 def folder(work: Path = Path()) -> Path:
-    """Return the folder that has the files: the working folder if it is a clone, else the installed one."""
+    """Return the folder of the Snakefile and recipes: the working folder if it is a clone, else Encore's."""
     if is_clone(work):
         return work
     return PACKAGED if PACKAGED.is_dir() else CODE

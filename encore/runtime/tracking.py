@@ -26,7 +26,7 @@ def require(name: str) -> None:
 
 
 def choose(name: str, run: str) -> None:
-    """Make the tracker `name`, or none if it is NONE, follow the trainers of this process as run `run`."""
+    """Make the tracker `name` follow the trainers of this process as run `run`; with NONE no tracker does."""
     for variable, value in ((CHOSEN, name), (RUN, run)):
         if name == NONE:
             os.environ.pop(variable, None)
