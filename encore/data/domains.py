@@ -10,7 +10,7 @@ from datasets import concatenate_datasets
 
 
 def needed(args: Any) -> int:
-    """Return the number of prompts that a GRPOConfig's `max_steps` take."""
+    """Return the number of prompts in all rollouts that `max_steps` of the GRPOConfig `args` need."""
     # number of optimizer steps times gradient_accumulation_steps
     updates = args.steps_per_generation * args.num_iterations
     rollouts = -(-args.max_steps * args.gradient_accumulation_steps // updates)

@@ -58,7 +58,7 @@ def of_task(
 
 
 def _named(task: Comparisons, keys: Sequence[str]) -> list[str]:
-    """Return the keys that the task sets."""
+    """Return the `keys` that the task sets."""
     return [key for key in keys if getattr(task, key) is not None]
 
 

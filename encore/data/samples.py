@@ -63,7 +63,7 @@ def problem(row: Mapping[str, Any]) -> Problem:
 
 
 def of_preferences(rows: Sequence[Preference]) -> list[Sample]:
-    """Return the responses of preferences as samples, to be labelled anew; `tokens` are then characters."""
+    """Return the responses of preferences as samples to label again; `tokens` has numbers of characters."""
     return [
         {
             "prompt": row["prompt"],

@@ -1,7 +1,7 @@
 """Models as labellers: a reward model, a policy's implicit reward, or a language model that is asked.
 
-Each function returns the labels, the number of tokens read and the parameters that read them. `Judge` is the
-language model by itself, as evaluations ask it.
+Each of the three functions returns the labels, the number of tokens read, and the number of parameters of the
+models that read them. `Judge` is the language model by itself, as evaluations ask it.
 """
 
 import re
@@ -29,7 +29,7 @@ ASKED = 16  # number of questions at once
 
 
 def reward_model(rows: Sequence[Sample], metrics_json: Path, aggregate: str) -> tuple[Labels, int, int]:
-    """Return the rewards by a stage's reward model: the mean or the worst of its members."""
+    """Return as labels the rewards by a stage's reward model: the mean or the worst of its members."""
     model = load_reward_model(metrics_json).to(device())
     prompts, texts, truncated = _flat(rows)
     rewards = model.score_text(prompts, texts, truncated)  # (members, completions)
@@ -39,7 +39,7 @@ def reward_model(rows: Sequence[Sample], metrics_json: Path, aggregate: str) -> 
 
 
 def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float) -> tuple[Labels, int, int]:
-    """Return the implicit reward of DPO, beta log(pi(y|x) / pi_ref(y|x)); a term of x alone is missing."""
+    """Return as labels the implicit reward of DPO, beta log(pi(y|x) / pi_ref(y|x)), up to a term in x."""
     prompts, texts, truncated = _flat(rows)
     logps, parameters, counted = [], 0, 0
     for place in (policy, reference):
@@ -56,7 +56,7 @@ def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float)
 def language_model(
     rows: Sequence[Sample], dials: Labeller, policy: Path | None = None
 ) -> tuple[Labels, int, int]:
-    """Return how often a language model prefers a completion to the others of its prompt.
+    """Return as labels how often a language model prefers a completion to the others of its prompt.
 
     It is the labeller of Lee et al. (2023, §2.1). `policy`, or without it the dial `model`, is asked
     `question`, with {prompt}, {first} and {second} filled in, and answers 1 or 2: P(first) is the softmax of
@@ -106,7 +106,7 @@ class Judge:
 
 
 def load_judge(source: Source, key: str) -> Judge:
-    """Return the model that `key` names. Raises UserError if it has no tokens 1 and 2."""
+    """Return the judge with the model `source`. Raises UserError if it has no tokens 1 and 2."""
     tokenizer, model = load_tokenizer(source), load_for_inference(source)
     digits = [tokenizer(digit, add_special_tokens=False)["input_ids"] for digit in "12"]
     if any(len(ids) != 1 or ids[0] == tokenizer.unk_token_id for ids in digits):
@@ -117,7 +117,7 @@ def load_judge(source: Source, key: str) -> Judge:
 def preferred(
     model: Any, tokenizer: Any, questions: Sequence[list[int]], answers: Sequence[int]
 ) -> list[float]:
-    """Return P(first answer) after each question: the softmax of the logits of two tokens."""
+    """Return P(first answer) after each question: the softmax of the logits of the two tokens `answers`."""
     shares = [0.0] * len(questions)
     model.eval()
     for batch in shortest_first([len(ids) for ids in questions], ASKED):
@@ -146,7 +146,7 @@ def ask(question: str, prompt: str, texts: Sequence[str], first: int, second: in
 
 
 def _flat(rows: Sequence[Sample]) -> tuple[list[str], list[str], list[bool]]:
-    """Return prompt, text and a flag for a cut text of each completion, one row after another."""
+    """Return prompts, texts, and whether the text is truncated, for all completions in the order of rows."""
     prompts = [row["prompt"] for row in rows for _ in row["completions"]]
     texts = [text for row in rows for text in row["completions"]]
     return prompts, texts, [cut for row in rows for cut in row["truncated"]]

@@ -115,7 +115,7 @@ def temperature_for(
 
 
 def _crossing(name: str, of: Callable[[float], float], target: float, places: Floats) -> float:
-    """Return the point of `places` where the function `of` first reaches the target, by bisection."""
+    """Return where, along `places`, the function `of` first reaches the target, refined by bisection."""
     values = [of(float(place)) for place in places]
     at = next((i for i, value in enumerate(values) if value >= target), None)
     if at is None:

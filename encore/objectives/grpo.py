@@ -171,7 +171,7 @@ def k3(logp: Tensor, ref: Tensor) -> Tensor:
 
 
 def on_policy(batch: Batch, threshold: float) -> Tensor:
-    """Return (B, 1): 1 for a good or still likely completion, else 0 (DeepSeek-V3.2, arXiv 2512.02556)."""
+    """Return 1, or 0 for a bad and now unlikely completion: (B, 1) (DeepSeek-V3.2, arXiv 2512.02556)."""
     sampled = batch.old if batch.sampled is None else batch.sampled
     gap = (sampled - batch.logp.detach()).nan_to_num(nan=0.0)
     likely = completion_means(gap, batch.mask)[:, None] <= threshold

@@ -65,7 +65,7 @@ def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
 
 
 def _measured(name: str, loss: Any, batch: Batch) -> Terms:
-    """Return the terms of `loss`. A bare loss gets ratio and KL, which show a policy that runs away."""
+    """Return a loss that came without other terms as `Terms`, with the ratio and the KL of each token."""
     if not isinstance(loss, Tensor):
         raise UserError(f"{name}: expected a tensor of one number, or Terms, got {type(loss).__name__}")
     with torch.no_grad():

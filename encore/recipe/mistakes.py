@@ -1,4 +1,4 @@
-"""The lines that a user reads, made from pydantic's errors: the key, what was expected, and what was found.
+"""The error lines for users, made from pydantic's errors: the key, what was expected, and what was found.
 
 For an unknown value the line names the nearest valid one. For a number that YAML 1.1 reads as text it says
 how to write it.
@@ -41,7 +41,7 @@ NOTHING = Nothing()
 def lines(
     error: ValidationError, value: Any, path: Iterable[str] = (), where: str = "", whole: bool = True
 ) -> list[str]:
-    """Return the lines of an error: each begins with `path` and the key, and ends with `where`.
+    """Return a line for each mistake in `value`; it begins with `path` and the key, and ends with `where`.
 
     `whole` is false for a single layer, because another layer may have the keys that it lacks.
     """

@@ -78,8 +78,8 @@ class GrpoStage(DomainStage):
     # probabilities (min), or their sum: encore/rewards/learned.py
     aggregation: Literal["last", "product", "min", "sum"] | None = None
     # {step: cap}, instead of args.max_completion_length: the cap of all rollouts after this number of
-    # optimizer steps, rising from step 0 on. If loss_type dr_grpo divides by the cap, and for soft_overlong,
-    # it is the rollout's cap.
+    # optimizer steps, rising from step 0 on. Loss_type dr_grpo and reward soft_overlong use the cap of the
+    # rollout too.
     caps: dict[Step, Positive] | None = None
     # The keys below have no argument in TRL; without them the objective is TRL's. The advantage, instead of
     # TRL's; equations: encore/objectives/advantages.py and, for process, process_supervision.py
@@ -180,7 +180,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _steps_to_aggregate(self) -> Iterator[Mistake]:
-        """Yield keys that hide where the steps of a completion end, although the reward needs the steps."""
+        """Yield keys with which `aggregation` cannot find or score the steps of a completion."""
         if self.aggregation is None:
             return
         if self.domains is not None:
@@ -208,7 +208,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _advantage(self) -> Iterator[Mistake]:
-        """Yield keys that an advantage other than TRL's would ignore, or cannot have."""
+        """Yield keys that the chosen advantage would ignore, or cannot be combined with."""
         args, advantage = self.args, self.advantage
         if advantage in ACCURACY_ALONE:
             for name, weight in (self.rewards or {}).items():
