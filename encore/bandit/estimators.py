@@ -86,7 +86,7 @@ def estimate(bandit: Bandit, policy: Tensor, old: Tensor, args: BanditArgs) -> E
 def _summed_loss(
     bandit: Bandit, logp: Tensor, old: Tensor, drawn: Draws, advantage: Tensor, args: BanditArgs
 ) -> Tensor:
-    """Return the sum of the losses of all groups, (), where `logp` (N, G, T) has the gradient."""
+    """Return the sum of the losses of all groups, (), with a gradient in `logp` (N, G, T)."""
     strings, groups = bandit.strings, len(drawn.rows)
     flat, rows = logp.flatten(0, 1), drawn.rows.flatten()  # (N G, T), (N G,)
     mask, ref = strings.mask[rows], strings.log_probs(bandit.reference)[rows]

@@ -45,7 +45,7 @@ def of_gradient(bandit: Bandit, policy: Tensor, made: Estimate) -> Measures:
 
 
 def _log_right(bandit: Bandit, drawn_by: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return the function policy -> mean log-probability of the right strings that `drawn_by` draws."""
+    """Return the function policy -> mean log-probability of right strings, as `drawn_by` draws them."""
     chances = bandit.strings.probabilities(drawn_by) * bandit.rewards
     return lambda logits: chances @ bandit.strings.log_probs(logits).sum(dim=1) / chances.sum()
 
@@ -82,7 +82,7 @@ def of_optimum(bandit: Bandit, args: BanditArgs) -> float:
 def of_clip(bandit: Bandit, policy: Tensor, old: Tensor, made: Estimate, args: BanditArgs) -> Measures:
     """Measure the share of tokens without a gradient, by the sign of A and the side of the clip range.
 
-    A sign and a side with no token have no measure.
+    A combination that no token has is left out.
     """
     strings, drawn = bandit.strings, draws(bandit, old, args)
     ratio = (strings.log_probs(policy) - strings.log_probs(old)).exp()[drawn.rows]  # (N, G, T)

@@ -27,10 +27,10 @@ Json = dict[str, object]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The results of an evaluation, with the identity that its two files share."""
+    """The results of an evaluation, with what identifies them in both files."""
 
     tasks: Mapping[str, Any]  # name -> items, metrics and more, as evals.measure writes them
-    digest: str  # of the model
+    digest: str  # the model's
     model: str  # org/name
     made: int  # when the files are written, in seconds since 1970
 

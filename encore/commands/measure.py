@@ -18,7 +18,7 @@ SAMPLING = {"samples": 1, "temperature": 0.0, "top_p": 1.0, "k": [1]}
 
 
 class Asked(NamedTuple):
-    """The options of `encore eval`: the items of each task and, for a user's file, its columns and tokens."""
+    """The options of `encore eval`: number of items and, for a user's file, columns and longest answer."""
 
     items: int | None = None
     question: str = "question"

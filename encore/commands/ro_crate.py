@@ -21,7 +21,7 @@ INPUTS = ("registered.yaml", "packages.txt")  # files of a record that were ther
 
 
 def export(record: Path, out: Path) -> Path:
-    """Write the crate of the record in a folder into `out`, and return its metadata file.
+    """Write the crate of a record, which is a folder, into `out`, and return the crate's metadata file.
 
     Raises UserError if the package `rocrate` is missing, or if the folder is no record.
     """

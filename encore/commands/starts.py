@@ -28,7 +28,7 @@ class Start:
 
     @property
     def is_toy(self) -> bool:
-        """Whether the model is as small as those that the suite makes."""
+        """Whether the model is as small as the models that the suite makes."""
         return self.parameters is not None and self.parameters < REAL
 
     @property

@@ -1,4 +1,4 @@
-"""The reading of a row by a task's key: a column, a part of a column, or a text made of several.
+"""The texts that a task's keys read from a row: a column, a part of a column, or a text with several columns.
 
 | `question: …`                            | text                                                       |
 |------------------------------------------|------------------------------------------------------------|

@@ -90,9 +90,9 @@ def of_task(
     A world writes documents by `template` and `corpus`. In a data set, the task names the columns, and
     `template` is put around the prompt. Either column may hold conversations. If a conversation has a single
     request and reply, the prompt is the request and the completion the reply; otherwise the completion is
-    None. By `chat`, every reply of a conversation is learnt, as `tokenizer`'s chat template writes it. `size`
-    is the number of rows if it differs from the source's. Raises UserError for a column that is missing or a
-    data set with fewer rows than asked for.
+    None. With `chat`, every reply of a conversation is learnt, as the chat template of `tokenizer` writes it.
+    `size` is the number of rows if it differs from the source's. Raises UserError if a column is missing or
+    the data set has fewer rows than asked for.
     """
     task = source.task
     assert task is not None

@@ -11,7 +11,7 @@ from datasets import concatenate_datasets
 
 def needed(args: Any) -> int:
     """Return the number of prompts in all rollouts that `max_steps` of the GRPOConfig `args` need."""
-    # number of optimizer steps times gradient_accumulation_steps
+    # number of micro-batches in all updates on one rollout
     updates = args.steps_per_generation * args.num_iterations
     rollouts = -(-args.max_steps * args.gradient_accumulation_steps // updates)
     return rollouts * (args.generation_batch_size // args.num_generations)

@@ -61,7 +61,7 @@ def require_rows(task: DataSet, available: int, asked: int | None) -> None:
 
 
 def load(task: DataSet, keys: Sequence[str]) -> Any:
-    """Return the data set that `task` names; `keys` are keys of `task` that name columns, as `columns` reads.
+    """Return the data set that `task` names; `keys` are keys of `task` that name columns (columns.py).
 
     `task.hub` may also be a local folder of the same layout. Raises UserError if the data set cannot be
     loaded, is empty, or lacks a column or the rows of a slice.

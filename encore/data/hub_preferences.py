@@ -107,7 +107,7 @@ def _last_turn(text: Any) -> str:
 
 
 def _dialogue(turns: Any) -> str:
-    """Return a text unchanged, and a conversation in HH's form, `\\n\\nHuman: …\\n\\nAssistant: …`."""
+    """Return a conversation as a text in HH's form, `\\n\\nHuman: …\\n\\nAssistant: …`; a text unchanged."""
     if not isinstance(turns, list):
         return turns or ""
     marks = {"assistant": ASSISTANT}

@@ -100,7 +100,7 @@ def usable(rows: Sequence[Preference]) -> tuple[list[Preference], dict[str, int]
 
     - empty, nan: responses, now removed, without text or without a finite score
     - equal, tie: pairs, which `pairs` will leave out, of equal texts or equal scores
-    - rows: rows, now removed, without any other pair
+    - rows: rows, now removed, that have no other pairs
     """
     kept, counts = [], dict.fromkeys(SKIPPED, 0)
     for row in rows:
@@ -129,7 +129,7 @@ def usable(rows: Sequence[Preference]) -> tuple[list[Preference], dict[str, int]
 
 
 def checks(rows: Sequence[Preference], counts: Mapping[str, int]) -> list[health.Check]:
-    """Return the checks of `usable` rows: an error if nothing is left, a warning if much was left out."""
+    """Return health checks of `usable` rows: an error if none is left, a warning if many were left out."""
     total = len(rows) + counts["rows"]
     left_out = (
         f"{counts['empty']} empty responses, {counts['nan']} without a score, {counts['equal']} pairs of "

@@ -50,7 +50,7 @@ def of_task(task: QuestionTask, form: Prompter, problems: int | None, seed: int)
 def of_part(
     part: Asked, form: Prompter, tokenizer: Any, seed: int, evaluated: DataSets, longest: int | None
 ) -> tuple[Any, list[health.Check], int | None]:
-    """Return the problems of a stage or a domain as prompts, checks, and the number of long prompts.
+    """Return the problems of a stage or domain, health checks, and the number of prompts left out as long.
 
     Two kinds of problems are left out: those that are also in the data sets `evaluated`, which a check
     counts, and those with a prompt of more than `longest` tokens, whose number is the third value (None if

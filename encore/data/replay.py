@@ -12,7 +12,7 @@ def replay_order(available: int, args: Any, every: int, share: float, seed: int)
     Raises UserError unless an iteration is a number of complete rollouts, and if there are too few prompts.
     """
     rollout = args.generation_batch_size // args.num_generations  # number of prompts in a rollout
-    # number of optimizer steps times gradient_accumulation_steps
+    # number of micro-batches in all updates on one rollout
     updates = args.steps_per_generation * args.num_iterations
     rollouts, rest = divmod(every * args.gradient_accumulation_steps, updates)
     if rest:

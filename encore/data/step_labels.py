@@ -1,4 +1,4 @@
-"""Step labels, which say how right each step of a solution is; a stage or a data set has made them."""
+"""Step labels: how right each step of a solution is, from 0 to 1, by a stage `label_steps` or a data set."""
 
 from collections.abc import Sequence
 from pathlib import Path

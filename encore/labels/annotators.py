@@ -60,7 +60,7 @@ def annotated(gold: Scores, dials: Labeller, seed: int) -> Labels:
 def ai_judge(
     gold: Scores, judge_scores: Scores, rows: Sequence[Sample], dials: Labeller, seed: int
 ) -> Labels:
-    """Return rankings of an AI judge with the scores `judge_scores`.
+    """Return rankings of an AI judge, whose own scores of the completions are `judge_scores`.
 
     The dial `accuracy` sets the temperature or, if `temperature` is set, the bias of a judge that sees both
     orders of each pair. If `both_orders` is false, the judge is therefore right less often.

@@ -1,7 +1,7 @@
 """Models as labellers: a reward model, a policy's implicit reward, or a language model that is asked.
 
-Each of the three functions returns the labels, the number of tokens read, and the number of parameters of the
-models that read them. `Judge` is the language model by itself, as evaluations ask it.
+`reward_model`, `implicit` and `language_model` return the labels, the number of tokens read, and the number
+of parameters that read them. `Judge` is the language model by itself, as evaluations ask it.
 """
 
 import re
@@ -39,7 +39,7 @@ def reward_model(rows: Sequence[Sample], metrics_json: Path, aggregate: str) -> 
 
 
 def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float) -> tuple[Labels, int, int]:
-    """Return as labels the implicit reward of DPO, beta log(pi(y|x) / pi_ref(y|x)), up to a term in x."""
+    """Return as labels DPO's implicit reward, beta log(pi(y|x) / pi_ref(y|x)), up to a term in x alone."""
     prompts, texts, truncated = _flat(rows)
     logps, parameters, counted = [], 0, 0
     for place in (policy, reference):
@@ -93,7 +93,7 @@ class Judge:
     key: str  # the configuration key that names the model, for messages
 
     def answers(self, questions: Sequence[str]) -> tuple[list[float], int]:
-        """Return P(1) for each question, and the tokens read. Raises UserError if a question is too long."""
+        """Return P(1) for each question, and the number of tokens. Raises UserError for too long a question."""
         ids = prompt_ids(questions, self.tokenizer)
         longest = max(map(len, ids), default=0)
         limit = getattr(self.model.config, "max_position_embeddings", None)

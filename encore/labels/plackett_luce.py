@@ -66,7 +66,7 @@ def gaps(groups: Sequence[Sequence[float]]) -> Floats:
 def agreement(seen: Floats, temperature: float) -> float:
     """Return the expected share of pairs that two labellers order alike: the mean of p^2 + (1 - p)^2.
 
-    `seen` are the `gaps` of the utilities that both perceive.
+    `seen` are the `gaps` of the utilities that both perceive; p is the probability to prefer the first reply.
     """
     p = _preference(seen, temperature)
     return float(np.mean(p**2 + (1 - p) ** 2))

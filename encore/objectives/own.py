@@ -39,7 +39,7 @@ def objective(name: str) -> Callable[[Batch, GrpoArgs], Terms]:
 
 
 def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
-    """Call an objective on random numbers, with the terms that `args` ask for.
+    """Call an objective on a random micro-batch, with reference and entropy if `args` use them.
 
     Raises UserError as `objective` does.
     """
@@ -65,7 +65,7 @@ def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
 
 
 def _measured(name: str, loss: Any, batch: Batch) -> Terms:
-    """Return a loss that came without other terms as `Terms`, with the ratio and the KL of each token."""
+    """Return `Terms` for a loss that a user's function returned alone, with each token's ratio and KL."""
     if not isinstance(loss, Tensor):
         raise UserError(f"{name}: expected a tensor of one number, or Terms, got {type(loss).__name__}")
     with torch.no_grad():

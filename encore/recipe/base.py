@@ -36,8 +36,8 @@ class Machine:
 class Model(BaseModel):
     """A part of a recipe.
 
-    Null is no value: in a layer of the recipe it deletes the key of the layers below, and is then gone. Only
-    in a subclass with `takes_null` it is a value, for the fields that can be None.
+    Null is not a value: in a layer it deletes a key of the layers below, and elsewhere it is refused. Only in
+    a subclass with `takes_null` is it a value, for the fields that can be None.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -67,7 +67,7 @@ class Model(BaseModel):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield the mistakes in `value`, the keys of the part, that the types of its fields cannot find."""
+        """Yield the mistakes in `value`, the mapping to validate, that the types of fields cannot show."""
         yield from ()
 
     @classmethod
@@ -118,7 +118,7 @@ def present(value: T | None) -> T:
 
 
 def matching(pattern: str, description: str) -> Callable[[str], str]:
-    """Return a validator of texts that `pattern` matches as a whole; an error says `description`."""
+    """Return a validator of texts that match `pattern` entirely; its error says "expected `description`"."""
 
     def matched(text: str) -> str:
         if not re.fullmatch(pattern, text):

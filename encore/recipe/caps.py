@@ -19,8 +19,8 @@ def start(caps: Mapping[int, int], step: int) -> int:
 def check_boundaries(caps: Caps, micro: int, window: int) -> None:
     """Raise UserError if a cap changes at a step at which no rollout ends.
 
-    `micro` is the number of micro-batches that are learned from one rollout, `window` the number in an
-    optimizer step. Both may also be given in another common unit, such as completions.
+    `micro` is the number of micro-batches in all updates on one rollout, `window` the number in an optimizer
+    step. Both may also be given in another common unit, such as completions.
     """
     every = math.lcm(micro, window) // window  # number of optimizer steps
     for step in caps:

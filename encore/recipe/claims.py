@@ -94,7 +94,7 @@ class Test(Comparison):
         return self.margin if self.smallest_effect is None else self.smallest_effect
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield mistakes: no smallest effect, or one beside the margin of a claim of equality.
+        """Yield mistakes: a smallest effect is missing, or set by a claim of equality, which has a margin.
 
         `against_metric` without `against` is a mistake too.
         """

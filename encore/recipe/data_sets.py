@@ -59,11 +59,11 @@ def of_model(model: Mapping[str, Any] | None) -> Any:
 
 @cache
 def _digest_of_folder(folder: str, stats: tuple[tuple[str, int, int], ...]) -> str:
-    """Return the digest of a folder; `stats`, which changes with its files, makes the cache notice."""
+    """Return the digest of a folder; by `stats` of its files the cache notices a change."""
     return sentinel.digest(Path(folder))
 
 
 @cache
 def _digest(path: Path, size: int, changed: int) -> str:
-    """Return the digest of a file; `size` and `changed`, its modification time, make the cache notice."""
+    """Return the digest of a file; by `size` and modification time `changed` the cache notices a change."""
     return digests.of_file(path)

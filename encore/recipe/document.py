@@ -80,7 +80,7 @@ class AnyScale(Model):
 
 
 class Scale(AnyScale):
-    """A scale that stands in a recipe's only file, or in recipe.yaml."""
+    """A scale that is written in recipe.yaml, or in a recipe's only file."""
 
     arms: dict[str, ArmAtScale | None] = {}  # null: the arm does not exist at this scale
 
@@ -105,7 +105,7 @@ class LeaveOneOut(Model):
 
 
 class Step(Model):
-    """A checkpoint that training goes through."""
+    """A step of `stage_ladder`: a checkpoint that training goes through."""
 
     name: Annotated[str, Field(min_length=1, max_length=24), SOME_TEXT]  # name of the step in the paper
     at: str  # arm/checkpoint; the report leaves out a step if its arm does not run
@@ -247,7 +247,7 @@ class Document(Model):
 
     @property
     def asked_of_frontiers(self) -> dict[str, list[str]]:
-        """The frontiers, each with the metrics that claims and gates compare on it, each metric once."""
+        """The metrics that claims and gates compare on each frontier, each once, by the frontier."""
         metrics: dict[str, dict[str, None]] = {}
         for comparison in (*(claim.test for claim in self.claims.values()), *self.gates.values()):
             for place, metric in comparison.sides:
@@ -270,7 +270,7 @@ class Document(Model):
 def sound(content: Content) -> Document | None:
     """Return the document that is left without the values that have mistakes.
 
-    `read_content` reports these. The result is None if too little is left for a document.
+    `read_content` reports the mistakes. The result is None if too little is left for a document.
     """
     rest = copy.deepcopy(dict(content))
     for _ in range(MOST_TRIES):

@@ -74,7 +74,7 @@ class Evals(Engine):
 
     @property
     def ends(self) -> list[str]:
-        """The first and the last checkpoint, as before and after training; or fewer than two."""
+        """The first and the last checkpoint, as before and after training; fewer if there are fewer."""
         names = list(self.checkpoints)
         return names[:1] + names[1:][-1:]
 
@@ -132,7 +132,7 @@ class Evals(Engine):
         return tasks
 
     def mistakes(self, is_first_arm: bool) -> Iterator[Mistake]:
-        """Yield the mistakes within these keys; only the first arm uses its `sensitivity`."""
+        """Yield the mistakes within these keys; `sensitivity` is checked for the first arm only."""
         for name in self.checkpoints:
             if MARK in name:
                 words = f'a name with "{MARK}" belongs to sensitivity; call it something else'
@@ -202,7 +202,7 @@ def read_evals(evals: Mapping[str, Any], where: str = "") -> Evals:
 
 
 def check_layer(layer: Mapping[str, Any], path: str) -> None:
-    """Raise UserError with all mistakes in one layer of `evals`. Another layer may have missing keys."""
+    """Raise UserError with all mistakes in one layer of `evals`; keys that it lacks are no mistake."""
     try:
         Evals.model_validate(layer)
     except ValidationError as error:

@@ -84,7 +84,7 @@ class Files:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Put before each line of a UserError that the block raises the file that the line is about."""
+        """Prefix each line of a UserError from the block with the file that the line is about."""
         try:
             yield
         except UserError as error:
@@ -184,7 +184,7 @@ def _mapping(path: Path, presets: Presets) -> Content:
 
 @contextmanager
 def of_file(path: Path) -> Iterator[None]:
-    """Put the path before each line of a UserError that the block raises."""
+    """Prefix each line of a UserError from the block with the path."""
     try:
         yield
     except UserError as error:

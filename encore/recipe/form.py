@@ -58,7 +58,7 @@ class Formed(Model):
 
     @property
     def put(self) -> Any:
-        """The value of `chat` or, without it, of `template`, as the JSON of a product has it."""
+        """The value of `chat` or, without it, of `template`, in a form that JSON can hold."""
         if self.chat is None:
             return self.template
         return True if self.chat is True else self.chat.model_dump(exclude_unset=True)

@@ -66,7 +66,7 @@ def merge(base: Content, over: Content) -> Content:
 
 
 def check_nulls(content: Content) -> None:
-    """Raise UserError if a recipe's own `evals` have null, which would delete from a layer below."""
+    """Raise UserError for null in a recipe's own `evals`, the lowest layer, where it can delete nothing."""
     for section in ("checkpoints", "models", "tasks"):
         for name, value in content["evals"].get(section, {}).items():
             if value is None:

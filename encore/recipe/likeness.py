@@ -70,7 +70,7 @@ def _removed_arms(layer: Content) -> set[str]:
 
 
 def _arms(entry: Content) -> set[str]:
-    """Return the arms that a claim compares, or that a published number stands beside."""
+    """Return the arms that a claim compares, or with which a published number is compared."""
     test = entry.get("test", {})
     places = [entry.get("at"), test.get("of"), test.get("against")] if isinstance(test, dict) else []
     return {place.partition("/")[0] for place in places if isinstance(place, str)}

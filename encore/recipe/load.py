@@ -32,7 +32,7 @@ REFERRING = ("claims", "gates", "frontiers", "coverage", "stage_ladder", "publis
 
 
 def load(path: str | Path, shared: Presets | None = None) -> Recipe:
-    """Return the recipe in a file or folder, with all checks that do not need other recipes.
+    """Return the recipe in a file or folder, after all checks that need no other recipe.
 
     `shared` are the presets that it may use; by default all in recipes/presets. Raises UserError with a
     line for each mistake, which names the file.
@@ -224,7 +224,7 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
 
 @contextmanager
 def under(path: str, where: str) -> Iterator[None]:
-    """Make each line of a UserError that the block raises begin with `path` and end with `where`."""
+    """Make each line of a UserError from the block begin with `path` and end with `where`."""
     try:
         yield
     except UserError as error:

@@ -113,7 +113,7 @@ KINDS: tuple[type[Elsewhere], ...] = (FolderModel, GgufModel, WheelModel, HubMod
 
 
 def _kind(value: Any) -> type[Elsewhere]:
-    """Return the class of model that the keys of a mapping tell; HubModel if none of them does."""
+    """Return the class of the model that a mapping names; HubModel if it has no key of any class."""
     if isinstance(value, Elsewhere):
         return type(value)
     keys = value if isinstance(value, Mapping) else ()

@@ -85,8 +85,8 @@ FORMS = (
 def best_of(scores: Iterable[str], verified: bool) -> list[tuple[str, str, str]]:
     """Return the measures of best-of-n on a task: (score that selects, score that is reported, name).
 
-    Reported is gold if the task scores it, otherwise the share of right answers. For score `proxy`, proxy
-    itself is reported too.
+    The reported score is gold if the task has it, otherwise the share of right answers. If `proxy` selects,
+    proxy itself is reported too.
     """
     known = set(scores)
     worth = "gold" if "gold" in known else "accuracy" if verified else None

@@ -1,4 +1,4 @@
-"""The part of an optimizer step's batch for each of several processes."""
+"""The division of an optimizer step's batch among processes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

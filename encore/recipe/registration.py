@@ -1,8 +1,8 @@
 """The registration of a recipe: its claims, gates and arms as they were before a judged seed was run.
 
-`encore register` writes it into REGISTERED beside recipe.yaml, and its author commits it. A judged run names
-its commit. So whoever has the repository can compare what that commit registered with what was judged
-(analysis.provenance.registration).
+`encore register` writes it into REGISTERED beside recipe.yaml, and its author commits it. A judged run records
+its commit. So whoever has the repository can compare what was registered there with what
+was judged (analysis.provenance.registration).
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ HEAD = """\
 
 
 class RegisteredGate(Comparison):
-    """A registered gate, with the values that it measured on dial seeds."""
+    """A registered gate, with its values on dial seeds."""
 
     takes_null = True
     target: float | None = None

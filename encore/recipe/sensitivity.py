@@ -37,7 +37,7 @@ Texts = Annotated[dict[Name, str], Field(min_length=1)]
 
 
 class Protocol(NamedTuple):
-    """A way to measure a model."""
+    """A combination of choices by which a model is measured."""
 
     template: str
     wording: str
@@ -66,7 +66,7 @@ class Sensitivity(Model):
     backends: Some[Backend] = ()
 
     def protocols(self, temperature: float, backend: Backend) -> list[Protocol]:
-        """Return every combination; `temperature` and `backend` are the only choices if none are set."""
+        """Return every combination; `temperature` and `backend` stand in for keys that are not set."""
         return [Protocol(*choices) for choices in product(*self._choices(temperature, backend))]
 
     def form(self, protocol: Protocol, task_form: Form) -> Form:
@@ -80,7 +80,7 @@ class Sensitivity(Model):
         return replace(task_form, chat=Chat(**task_form.chat.model_dump(exclude_unset=True) | {"user": user}))
 
     def mistakes(self, temperature: float, backend: Backend) -> Iterator[Mistake]:
-        """Yield mistakes: a text without its question, the same choice twice, or nothing to compare."""
+        """Yield mistakes: a text without `{question}`, the same choice twice, or nothing to compare."""
         for key, texts in (("templates", self.templates), ("wordings", self.wordings)):
             for name, text in texts.items():
                 yield from placed(f"{key}.{name}", text)

@@ -56,7 +56,7 @@ def parse(text: str, path: str) -> Any:
 
 
 class _Content:
-    """A reader of the values in one document, whose text `loader` has."""
+    """A reader of the values in one document, which `loader` parses."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader

@@ -72,7 +72,7 @@ def _check_checkpoint(path: str, place: str, graph: Graph, at: Node, where: str)
 
 
 def check_marks(name: str, stage: Stage, evals: Evals) -> None:
-    """Raise UserError if a stage with `evaluate_every` is no checkpoint, whose tasks would be measured.
+    """Raise UserError if the product of a stage with `evaluate_every` is no checkpoint, so has no tasks.
 
     Raises it also if a checkpoint already has the name of one of the steps to measure.
     """
@@ -89,7 +89,7 @@ def check_marks(name: str, stage: Stage, evals: Evals) -> None:
 
 
 def check_decontaminate(stage: Stage, evals: Evals) -> None:
-    """Raise UserError if `decontaminate` is set without prompts of a data set, or a data set to keep out."""
+    """Raise UserError if `decontaminate` is set, but no prompts, or no evaluation, are of a data set."""
     if not isinstance(stage, GrpoStage | RejectionSamplingStage | SftStage) or not stage.decontaminate:
         return
     parts = [stage.task]

@@ -1,4 +1,4 @@
-"""Checks of the stages that a stage needs: each exists, has the right product, and needs no cycle."""
+"""Checks of the stages that a stage needs: each exists, has the right product, and is on no cycle."""
 
 from encore.errors import UserError, known
 from encore.recipe.graph import Graph, Node

@@ -39,7 +39,7 @@ KINDS: dict[str, type[Stage]] = {
 
 
 def read_stage(stage: Mapping[str, Any], path: str = "", where: str = "") -> Stage:
-    """Return the typed stage of a mapping that all layers are merged into; its rules are not checked.
+    """Return the typed stage from `stage`, merged from all layers, without a check of the stage's rules.
 
     Raises UserError with all other mistakes, in lines that begin with `path` and end with `where`.
     """
@@ -50,7 +50,7 @@ def read_stage(stage: Mapping[str, Any], path: str = "", where: str = "") -> Sta
 
 
 def check_layer(layer: Mapping[str, Any], run: str, path: str) -> None:
-    """Raise UserError with all mistakes in one layer of a stage. Another layer may have missing keys."""
+    """Raise UserError with all mistakes in one layer of a stage; keys that it lacks are no mistake."""
     try:
         KINDS[run].model_validate({**layer, "run": run})
     except ValidationError as error:

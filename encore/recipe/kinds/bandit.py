@@ -69,7 +69,7 @@ class BanditStage(Stage):
 
     @rule
     def _a_penalty_in_one_place(self) -> Iterator[Mistake]:
-        """Yield a penalty without a coefficient, a coefficient alone, and an impossible combination."""
+        """Yield mistakes: a KL penalty without coefficient or place, or in a place that is not possible."""
         args = self.args
         if args.objective == "dpo":
             if not args.beta or args.kl != "none":

@@ -81,8 +81,8 @@ class GrpoStage(DomainStage):
     # optimizer steps, rising from step 0 on. Loss_type dr_grpo and reward soft_overlong use the cap of the
     # rollout too.
     caps: dict[Step, Positive] | None = None
-    # The keys below have no argument in TRL; without them the objective is TRL's. The advantage, instead of
-    # TRL's; equations: encore/objectives/advantages.py and, for process, process_supervision.py
+    # The advantage, instead of TRL's; equations: encore/objectives/advantages.py and, for process,
+    # process_supervision.py. TRL has no argument for this key and the keys below.
     advantage: (
         Literal["leave_one_out", "moving_average", "raw", "best", "positive", "above_mean", "process"] | None
     ) = None

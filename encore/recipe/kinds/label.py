@@ -107,7 +107,7 @@ class LabelStage(Stage):
 
     @rule
     def _dials(self) -> Iterator[Mistake]:
-        """Yield dials that `by` lacks, and dials that other keys already determine."""
+        """Yield mistakes: dials that `by` does not have, a missing dial, or one that others determine."""
         by, set_dials = self.by, self.labeller.model_fields_set
         dials = DIALS.get(by, ())
         for dial in self.labeller.said:
@@ -155,7 +155,7 @@ class LabelStage(Stage):
 
     @rule
     def _demonstrations(self) -> Iterator[Mistake]:
-        """Yield `keep: right` without the verifier, and a `validation` split of demonstrations."""
+        """Yield mistakes: `keep: right` without the verifier, or a `validation` split of demonstrations."""
         if self.keep == "preferences":
             return
         if self.keep == "right" and self.by != "verifier":
@@ -167,7 +167,7 @@ class LabelStage(Stage):
 
 
 def check_relabels(by: str, where: str) -> None:
-    """Raise UserError unless labeller `by` can label preferences again; these have lost their task."""
+    """Raise UserError unless labeller `by` can label preferences again, which no longer have their task."""
     if by not in AGAIN:
         raise UserError(
             f"by: {by} takes samples, but {where} makes preferences, which only {' or '.join(AGAIN)} takes"

@@ -1,4 +1,4 @@
-"""Stage `rejection_sampling`: the policy's right completions, as demonstrations."""
+"""Stage `rejection_sampling`: the policy's right completions are made demonstrations."""
 
 from collections.abc import Iterator
 from typing import Literal

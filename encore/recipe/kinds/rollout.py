@@ -22,7 +22,7 @@ PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": Fal
 class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
     """A stage that trains the policy on rewards of its own completions.
 
-    With `global_batch`, which counts completions, a rollout has args.generation_batch_size of them.
+    With `global_batch`, a number of completions, a rollout has args.generation_batch_size completions.
     """
 
     required = ("task", "template", "rewards", "args")

@@ -92,7 +92,7 @@ class Stage(Model):
             yield from below("", check(self))
 
     def incomplete(self) -> Iterator[Mistake]:
-        """Yield the first missing key or, if there is none, the first field of `args` left to a default."""
+        """Yield the first missing key or else the first field of `written_out` left to a default."""
         stood_for = {name for key in self.model_fields_set for name in self.stands_for.get(key, ())}
         for key in self.required:
             if key not in stood_for and not _is_said(self, key):

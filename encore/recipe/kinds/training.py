@@ -139,7 +139,7 @@ class MeasuredStage(TrainingStage):
 
     @property
     def marks(self) -> range:
-        """The steps after which the model is measured, except the last one."""
+        """The steps after which the model is measured; the end of the stage is not one of them."""
         every = self.evaluate_every
         return range(every, self.args.max_steps, every) if every else range(0)
 
