@@ -93,7 +93,7 @@ class Judge:
     key: str  # the configuration key that names the model, for messages
 
     def answers(self, questions: Sequence[str]) -> tuple[list[float], int]:
-        """Return P(1) for each question, and the number of tokens. Raises UserError for too long a question."""
+        """Return P(1) for each question, and the number of tokens. Raises UserError if one is too long."""
         ids = prompt_ids(questions, self.tokenizer)
         longest = max(map(len, ids), default=0)
         limit = getattr(self.model.config, "max_position_embeddings", None)

@@ -2,8 +2,9 @@
 
     def loss(batch: Batch, args) -> Tensor | Terms
 
-`args` are TRL's (GRPOConfig). The function returns the loss of a micro-batch; the losses of an optimizer step
-add up to its loss. It returns a tensor of one number, or `Terms`, which also hold what is to be measured.
+`args` are TRL's (GRPOConfig). The function returns the loss of a micro-batch; the losses of all micro-batches
+of an optimizer step add up to the step's loss. It returns a tensor of one number, or `Terms`, which also hold
+what is to be measured.
 """
 
 from collections.abc import Callable

@@ -59,11 +59,11 @@ def of_model(model: Mapping[str, Any] | None) -> Any:
 
 @cache
 def _digest_of_folder(folder: str, stats: tuple[tuple[str, int, int], ...]) -> str:
-    """Return the digest of a folder; by `stats` of its files the cache notices a change."""
+    """Return the digest of a folder; the cache notices a change by `stats` of the files."""
     return sentinel.digest(Path(folder))
 
 
 @cache
 def _digest(path: Path, size: int, changed: int) -> str:
-    """Return the digest of a file; by `size` and modification time `changed` the cache notices a change."""
+    """Return the digest of a file; the cache notices a change by its size and modification time."""
     return digests.of_file(path)

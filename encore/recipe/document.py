@@ -247,7 +247,7 @@ class Document(Model):
 
     @property
     def asked_of_frontiers(self) -> dict[str, list[str]]:
-        """The metrics that claims and gates compare on each frontier, each once, by the frontier."""
+        """The metrics that claims and gates compare, each once, by the name of their frontier."""
         metrics: dict[str, dict[str, None]] = {}
         for comparison in (*(claim.test for claim in self.claims.values()), *self.gates.values()):
             for place, metric in comparison.sides:

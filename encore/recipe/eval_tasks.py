@@ -35,7 +35,7 @@ class Judge(Model):
     question: str  # a text with {prompt}, {first} and {second}; the judge sees each pair in both orders
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield a mistake unless the question has exactly one place for each text to compare."""
+        """Yield a mistake unless the question has {prompt}, {first} and {second} exactly once each."""
         for place in JUDGED:
             if self.question.count(place) != 1:
                 yield "question", f"expected {place} exactly once"

@@ -1,8 +1,8 @@
 """The registration of a recipe: its claims, gates and arms as they were before a judged seed was run.
 
-`encore register` writes it into REGISTERED beside recipe.yaml, and its author commits it. A judged run records
-its commit. So whoever has the repository can compare what was registered there with what
-was judged (analysis.provenance.registration).
+`encore register` writes it into REGISTERED beside recipe.yaml, and its author commits it. A judged run names
+its own commit. So whoever has the repository can compare what was registered at that commit with what was
+judged (analysis.provenance.registration).
 """
 
 from collections.abc import Iterator, Mapping

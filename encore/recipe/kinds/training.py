@@ -55,7 +55,7 @@ class TrainingStage(Stage):
 
     @property
     def steps(self) -> int | None:
-        """The number of optimizer steps, of each member of an ensemble; None if epochs are set instead."""
+        """The number of optimizer steps (in an ensemble, of each member); None if epochs are set instead."""
         return self.args.max_steps if self.args.max_steps > 0 else None
 
     @rule
