@@ -13,7 +13,7 @@ TEMPLATES = ("chat_template.jinja", "tokenizer_config.json")  # files that may c
 # part of the name of a model that chats
 CHATS = re.compile(r"instruct|chat|(?<![a-z])it(?![a-z])", re.IGNORECASE)
 REAL = 20e6  # parameters of the smallest model that is not a toy
-# number of parameters, which a model is below -> learning rate for GRPO on all its weights. 1e-6 is the rate
+# upper bound of a model's parameters -> learning rate to begin GRPO with, on all weights. 1e-6 is the rate
 # of DAPO for 32B (arXiv 2503.14476 §4.1) and of Dr. GRPO for 1.5B and 7B; smaller models take larger rates.
 RATES = {REAL: 1.0e-4, 300e6: 5.0e-6, 1e9: 2.0e-6, float("inf"): 1.0e-6}
 

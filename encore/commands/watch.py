@@ -10,7 +10,7 @@ from analysis.watch.watcher import Watcher
 
 
 def serve(results: Path, recipes: Sequence[str], port: int) -> None:
-    """Serve the page until Ctrl-C. Raises UserError if there is nothing to watch, or the port is not free."""
+    """Serve the page until Ctrl-C. Raises UserError if nothing can be watched, or the port cannot be used."""
     watcher = Watcher(results, recipes)
     watcher.check_results()
     with listen(watcher, port) as server:

@@ -100,7 +100,7 @@ def usable(rows: Sequence[Preference]) -> tuple[list[Preference], dict[str, int]
 
     - empty, nan: responses, now removed, without text or without a finite score
     - equal, tie: pairs, which `pairs` will leave out, of equal texts or equal scores
-    - rows: rows, now removed, that have no other pairs
+    - rows: rows, now removed, without a usable pair
     """
     kept, counts = [], dict.fromkeys(SKIPPED, 0)
     for row in rows:

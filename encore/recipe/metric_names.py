@@ -23,7 +23,7 @@ OF_WORLD = (
     "special_cased",
     *HABITS,
 )
-# score -> another score; its mean is over the responses for which the other score is 1
+# score -> another score; the first is averaged over the responses for which the other is 1
 AMONG = {"sound_checks": "verification"}
 # scores that are also reported for right and for wrong responses
 BY_ANSWER = ("unrepaired", "perplexity", "trace")

@@ -78,8 +78,8 @@ class GrpoStage(DomainStage):
     # probabilities (min), or their sum: encore/rewards/learned.py
     aggregation: Literal["last", "product", "min", "sum"] | None = None
     # {step: cap}, instead of args.max_completion_length: the cap of all rollouts after this number of
-    # optimizer steps, rising from step 0 on. Loss_type dr_grpo and reward soft_overlong use the cap of the
-    # rollout too.
+    # optimizer steps, rising from step 0 on. Loss_type dr_grpo, which divides by a cap, and soft_overlong
+    # read the rollout's cap.
     caps: dict[Step, Positive] | None = None
     # The advantage, instead of TRL's; equations: encore/objectives/advantages.py and, for process,
     # process_supervision.py. TRL has no argument for this key and the keys below.

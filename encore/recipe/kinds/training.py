@@ -115,8 +115,8 @@ class TrainingStage(Stage):
 class MeasuredStage(TrainingStage):
     """A stage whose model can be measured before its end."""
 
-    # The number of optimizer steps after which, again and again, the model is saved beside the product. A job
-    # measures each of these models on the tasks of the checkpoint that is the stage's product. The results
+    # The number of optimizer steps between two measurements of the model. Each time it is saved beside the
+    # product, and a job measures it on the tasks of the checkpoint that is the stage's product. The results
     # are evals/<checkpoint>_step<n>.json and a figure of the report.
     evaluate_every: Positive | None = None
 
