@@ -89,7 +89,7 @@ def upload(folder: Path, name: str, public: bool) -> str:
 
 
 def _why(error: BaseException) -> str:
-    """Return what went wrong and what to do, from the cause of an error, which itself only names a file."""
+    """Return what went wrong and what to do, by the error's cause: an upload's error only names a file."""
     cause = error.__cause__ or error
     status = getattr(getattr(cause, "response", None), "status_code", None)
     return REFUSED.get(status) or f"{type(cause).__name__}: {whole(cause)}"

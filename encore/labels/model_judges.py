@@ -159,7 +159,7 @@ def _per_row(rows: Sequence[Sample], values: Sequence[float]) -> Scores:
 
 
 def tokens(rows: Sequence[Sample], tokenizer: Any) -> int:
-    """Return the number of tokens of all prompts and completions; each completion's prompt is counted."""
+    """Return the number of tokens of all completions, each counted together with its prompt."""
     widths = prompt_ids([row["prompt"] for row in rows], tokenizer)
     return sum(
         len(ids) * len(row["tokens"]) + sum(row["tokens"]) for ids, row in zip(widths, rows, strict=True)

@@ -136,8 +136,8 @@ class Document(Model):
     cost: dict[str, str] = {}  # scale -> what a run costs
     found: str = ""  # results of our runs, in sentences
     seeds: Seeds = 3  # number of seeds
-    # The first judged seed. Seeds on which dials were chosen must not be judged, so set it above them; a sweep
-    # that chooses dials has seeds from 1000 on.
+    # The first judged seed. Seeds on which dials were chosen must not be judged, so set it above them; a
+    # sweep that chooses dials has seeds from 1000 on.
     first_seed: Seed = 0
     quickstart: Quickstart = Quickstart()
     claims: Claims = {}

@@ -131,7 +131,7 @@ class Files:
 
 
 def _added(content: Content, section: str) -> list[str]:
-    """Return the names that a scale's file adds to a section, which are its claims or its new arms."""
+    """Return the names of the claims, or of the new arms, that a scale's file adds."""
     added = content.get(section, {})
     return [name for name, value in added.items() if section == "claims" or (value and "about" in value)]
 

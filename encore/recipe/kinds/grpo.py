@@ -113,7 +113,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _shared_prompts(self) -> Iterator[Mistake]:
-        """Yield a mistake for shared prompts on several GPUs, which must call the model equally often."""
+        """Yield a mistake for shared prompts on several GPUs, which would call the model unequally often."""
         if self.share_prompts and self.resources.gpu > 1:
             words = f"not for several GPUs, but resources.gpu is {self.resources.gpu}; remove one of them"
             yield "share_prompts", words

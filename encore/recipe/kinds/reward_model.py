@@ -42,7 +42,7 @@ class RewardModelStage(TuningStage):
 
     @rule
     def _comparisons_or_labels(self) -> Iterator[Mistake]:
-        """Yield a mistake unless there are either comparisons or labels, and keys that labels exclude."""
+        """Yield mistakes: not exactly one of comparisons and labels, or keys that labels exclude."""
         if (self.labels is None) == (self.comparisons is None):
             yield "labels, comparisons", "expected exactly one of the two"
             return
