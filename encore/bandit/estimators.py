@@ -39,7 +39,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The exact mean and variance of an estimator, and what the loss does to each token."""
+    """The exact mean and variance of an estimator, with the slopes and advantages of each group."""
 
     mean: Tensor  # (P V,)
     variance: Tensor  # () the trace, per string that is drawn
@@ -86,7 +86,7 @@ def estimate(bandit: Bandit, policy: Tensor, old: Tensor, args: BanditArgs) -> E
 def _summed_loss(
     bandit: Bandit, logp: Tensor, old: Tensor, drawn: Draws, advantage: Tensor, args: BanditArgs
 ) -> Tensor:
-    """Return the sum of the losses of all groups, (), where `logp` (N, G, T) has the gradient."""
+    """Return the sum of the losses of all groups, (), with a gradient in `logp` (N, G, T)."""
     strings, groups = bandit.strings, len(drawn.rows)
     flat, rows = logp.flatten(0, 1), drawn.rows.flatten()  # (N G, T), (N G,)
     mask, ref = strings.mask[rows], strings.log_probs(bandit.reference)[rows]
@@ -116,7 +116,7 @@ def _summed_loss(
 
 
 def _options(args: BanditArgs) -> GrpoArgs:
-    """Return the options of the suite's loss: sum the tokens of a string, then take the mean over strings."""
+    """Return the options of `grpo.loss`: it sums over the tokens of a string and averages over strings."""
     by_k3 = args.kl in ("k3", "k3_weighted")
     return GrpoArgs(
         loss_type="luspo",
@@ -145,7 +145,7 @@ def _advantage(bandit: Bandit, old: Tensor, drawn: Draws, args: BanditArgs) -> T
 
 
 def _baseline(bandit: Bandit, old: Tensor, optimal: bool) -> Tensor:
-    r"""Return the mean of the rewards or, if `optimal`, the baseline with the least variance, ().
+    r"""Return the expected reward of `old` or, if `optimal`, the baseline with the least variance: ().
 
     b* = E[ |\nabla log \pi|^2 r ] / E[ |\nabla log \pi|^2 ]        (Greensmith et al. 2004, §4)
     """

@@ -8,11 +8,11 @@ r"""Measures of an estimator at a policy: its error against the exact gradient, 
 | gradient/variance     | the variance per string that is drawn                                         |
 | gradient/fine_tuning  | degrees between mean and the gradient of fine-tuning on the right strings     |
 | kl/gap, kl/size       | the penalty's part of the mean: bias against -\beta \nabla KL, and length     |
-| kl/held, kl/forward   | its bias against the token KL with the prefixes held, and against the other KL |
-| kl/error, kl/variance | distance of the mean of the penalty's value from the KL; the value's variance |
+| kl/held, kl/forward   | its bias against the token KL with fixed prefixes; the same for KL(pi_ref, pi) |
+| kl/error, kl/variance | mean of the penalty's value minus the KL, in nats; variance of this value     |
 | cut/good_above …      | share of the tokens of A > 0 and ratio > 1 + epsilon (…) without a gradient   |
 | drift                 | KL(old, policy) at the end of the updates on one rollout, nats a string       |
-| optimum/gradient      | length of the mean at the policy where RLHF has its optimum                   |
+| optimum/gradient      | length of the mean at the optimal policy pi*, where \nabla J is 0             |
 """
 
 import math
@@ -45,7 +45,7 @@ def of_gradient(bandit: Bandit, policy: Tensor, made: Estimate) -> Measures:
 
 
 def _log_right(bandit: Bandit, drawn_by: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return a function from a policy to the mean log-probability of the strings that are right."""
+    """Return the function policy -> mean log-probability of right strings, as `drawn_by` draws them."""
     chances = bandit.strings.probabilities(drawn_by) * bandit.rewards
     return lambda logits: chances @ bandit.strings.log_probs(logits).sum(dim=1) / chances.sum()
 
@@ -82,7 +82,7 @@ def of_optimum(bandit: Bandit, args: BanditArgs) -> float:
 def of_clip(bandit: Bandit, policy: Tensor, old: Tensor, made: Estimate, args: BanditArgs) -> Measures:
     """Measure the share of tokens without a gradient, by the sign of A and the side of the clip range.
 
-    A cell without a token has no measure.
+    A combination that no token has is left out.
     """
     strings, drawn = bandit.strings, draws(bandit, old, args)
     ratio = (strings.log_probs(policy) - strings.log_probs(old)).exp()[drawn.rows]  # (N, G, T)

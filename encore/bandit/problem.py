@@ -77,9 +77,10 @@ class Bandit:
 
 
 def draw(letters: int, longest: int, graded: bool, beta: float, error: float, seed: int) -> Bandit:
-    """Draw a bandit whose rewards are uniform on [0, 1] or, unless `graded`, 1 for a fifth of the strings.
+    """Draw a bandit by a seed.
 
-    The other strings then have the reward 0. `error`: the standard deviation of the critic's errors.
+    If `graded`, the rewards are uniform on [0, 1]; otherwise a fifth of the strings has the reward 1, and the
+    others 0. `error` is the standard deviation of the critic's errors.
     """
     strings, generator = every(letters, longest), torch.Generator().manual_seed(seed)
 
@@ -103,10 +104,10 @@ def gradient(function: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
 
 
 def held_prefixes(bandit: Bandit, logits: Tensor, forward: bool = False) -> Tensor:
-    """Return the gradient of the KL of each token, (P V,), with the distribution of prefixes held fixed.
+    """Return the gradient of the expected sum of token KLs, (P V,), with fixed probabilities of prefixes.
 
-    The gradient leaves out that the policy also changes which prefixes occur. The KL is KL(pi || pi_ref) of
-    the token or, with `forward`, KL(pi_ref || pi).
+    It thus leaves out that the policy also changes which prefixes occur. A token's KL is KL(pi || pi_ref) or,
+    with `forward`, KL(pi_ref || pi).
     """
     visits = bandit.strings.by_prefix(bandit.strings.probabilities(logits)[:, None] * bandit.strings.mask)
     log_ref = bandit.reference.log_softmax(dim=1)

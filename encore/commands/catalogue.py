@@ -13,7 +13,7 @@ RECORDS = "results/published"
 
 
 def table(scale: str) -> str:
-    """Return a row for each recipe that has the scale."""
+    """Return, as text, a table with a row for each recipe that has the scale."""
     recipes, broken = load_sound()
     graph = Graph(recipes)
     rows = [
@@ -26,14 +26,14 @@ def table(scale: str) -> str:
 
 
 def _state(graph: Graph, name: str, scale: str) -> str:
-    """Return how many jobs of the whole report are done in this folder of results."""
+    """Return how many jobs of the whole report are done in results/ of the current folder."""
     nodes = graph.grid(name, scale, *graph.recipes[name].selection(scale, "report", None))
     done = sum(Path(node.sentinel).exists() for node in nodes)
     return f"{done} of {len(nodes)} jobs" if done else "-"
 
 
 def _verdicts(name: str, scale: str) -> str:
-    """Return the verdicts of the report made here or, without a report, of the published record."""
+    """Return the number of claims with each verdict, from the report made here or else from the record."""
     for where, note in (
         (Path("results", name, scale, "report"), ""),
         (suite.folder() / RECORDS / f"{name}-{scale}", " (record)"),

@@ -67,7 +67,7 @@ def run(
         bool, typer.Option("--dry-run", "-n", help="Say what would run, why, and its cost.")
     ] = False,
 ) -> None:
-    """Run a recipe by snakemake, or go on with it. What is there and holds is kept."""
+    """Run a recipe by snakemake, or continue it. Results that are still valid are kept."""
     from encore.recipe.load import own_file  # imported late
 
     user_file = own_file({"recipe": recipe})
@@ -87,7 +87,7 @@ def run(
 
 @app.command()
 def register(recipe: Recipe, scale: Scale = "cpu") -> None:
-    """Write down what decides the claims of a recipe. Commit it before the first judged run."""
+    """Register in a file what decides the claims of a recipe. Commit it before the first judged run."""
     from encore.commands.register import register as written  # imported late
 
     for line in written(recipe, scale):
@@ -173,7 +173,7 @@ def judge(
     study: Annotated[Path, typer.Argument(help="The file of a study: where logs lie, and claims.")],
     out: Annotated[Path | None, typer.Option(help="The folder of the page. [default: beside it]")] = None,
 ) -> None:
-    """Judge runs that were made elsewhere, by their logs. Verdicts, a page and CSV files come out."""
+    """Judge runs that were made elsewhere, by their logs. It writes verdicts, a page and CSV files."""
     from analysis.study.judge import command  # imported late
 
     for line in command(study, out):
@@ -193,7 +193,7 @@ def power(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder of power.csv. [default: beside it]")] = None,
 ) -> None:
-    """Plan a study: how many seeds decide its claims. The spread is a pilot's, a record's or a number."""
+    """Plan a study: how many seeds decide its claims. A pilot, a record or --spread gives the spread."""
     from analysis.study.power import command  # imported late
 
     for line in command(study, spread, out):

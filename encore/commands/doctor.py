@@ -32,7 +32,7 @@ class Finding(NamedTuple):
 
 
 def findings() -> Iterator[Finding]:
-    """Yield the findings, one for each line, cheapest first."""
+    """Yield what this machine has and lacks, cheap checks first; each finding is a line of the output."""
     yield Finding(True, f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.platform()}")
     yield from _packages()
     for package, extra in EXTRAS.items():
@@ -58,7 +58,7 @@ def findings() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    """Yield the pinned packages that are not installed, or in another version."""
+    """Yield one finding: which pinned packages are missing or in another version, or that all are right."""
     pinned = [Requirement(text) for text in requires(suite.NAME) or [] if "extra ==" not in text]
     odd = []
     for requirement in pinned:
@@ -72,7 +72,7 @@ def _packages() -> Iterator[Finding]:
 
 
 def _gpus() -> Iterator[Finding]:
-    """Yield the GPUs, whether torch can use them, and what Triton needs to compile for them."""
+    """Yield findings: the GPUs, whether torch can use them, and whether Triton can compile for them."""
     command = ["nvidia-smi", "--query-gpu=name,memory.total,memory.used", "--format=csv,noheader"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
@@ -86,7 +86,7 @@ def _gpus() -> Iterator[Finding]:
 
 
 def _compiler() -> Finding:
-    """Return whether Triton, which TRL uses for losses on a GPU, finds a C compiler and Python's header."""
+    """Return the finding on whether Triton, with which TRL computes losses on a GPU, has a C compiler."""
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
     header = Path(sysconfig.get_path("include"), "Python.h")
     lacking = [] if compiler else ["a C compiler (gcc or clang)"]

@@ -1,8 +1,8 @@
-"""The results of an evaluation in the form of Every Eval Ever: a JSON of all scores, and a line a sample.
+"""The results of an evaluation in the form of Every Eval Ever: a file of all scores, and a file of samples.
 
-The form is schema version 0.3.0 of https://github.com/evaleval/every_eval_ever. Written are the scores of
-which more is better; lengths and the like are neither better nor worse, and the form has no place for them.
-Samples that nothing has verified have no score, and are left out.
+The form is schema version 0.3.0 of https://github.com/evaleval/every_eval_ever. Only scores of which more is
+better are written: the form has no place for lengths and the like. Samples that nothing has verified have no
+score and are left out.
 """
 
 import hashlib
@@ -27,10 +27,10 @@ Json = dict[str, object]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The results of an evaluation, with the identity that its two files share."""
+    """The results of an evaluation, with what identifies them in both files."""
 
     tasks: Mapping[str, Any]  # name -> items, metrics and more, as evals.measure writes them
-    digest: str  # of the model
+    digest: str  # the model's
     model: str  # org/name
     made: int  # when the files are written, in seconds since 1970
 
@@ -41,7 +41,7 @@ class Evaluation:
 
 
 def export(results: Path, model: str, out: Path) -> list[Path]:
-    """Write the two files below `out`, and return them; `results`: what an evaluation has written.
+    """Write the two files below `out`, and return them; `results` is the results file of an evaluation.
 
     Raises UserError if the name is no org/name, or if there are no results with their samples.
     """

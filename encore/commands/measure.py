@@ -18,10 +18,7 @@ SAMPLING = {"samples": 1, "temperature": 0.0, "top_p": 1.0, "k": [1]}
 
 
 class Asked(NamedTuple):
-    """The options of a measurement, such as the number of items.
-
-    For a user's file they name its columns and the longest answers.
-    """
+    """The options of `encore eval`: number of items and, for a user's file, columns and longest answer."""
 
     items: int | None = None
     question: str = "question"
@@ -30,9 +27,9 @@ class Asked(NamedTuple):
 
 
 def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int) -> int:
-    """Measure, and return the exit status of the evaluation.
+    """Measure a model on the named tasks, and return the exit status of the evaluation.
 
-    Results and completions are written into `out`.
+    Results and completions are written into a folder of the model in `out`.
     """
     source = named(model)
     config = {"seed": 0, "tasks": dict(_task(name, asked) for name in names)}
@@ -61,7 +58,7 @@ def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int) ->
 
 
 def _task(name: str, asked: Asked) -> tuple[str, dict[str, Any]]:
-    """Return name and description of a task: of a recipe, of a file, or of lm-eval."""
+    """Return the name and the keys of a task that the command line names: of a recipe, a file or lm-eval."""
     limit = {"items": asked.items} if asked.items else {}
     if name.endswith((".jsonl", ".parquet")):
         return identifier(Path(name).stem), _of_file(Path(name), asked)
@@ -72,7 +69,7 @@ def _task(name: str, asked: Asked) -> tuple[str, dict[str, Any]]:
 
 
 def _of_lm_eval(asked: str) -> Content:
-    """Return a task of lm-eval by the settings of its file, such as "gsm8k:strict-match".
+    """Return the keys of the task of lm-eval that a text such as "gsm8k:strict-match" names.
 
     Raises UserError if the task has several filters or metrics and the text names none of them.
     """
@@ -96,7 +93,7 @@ def _of_lm_eval(asked: str) -> Content:
 
 
 def _of_file(file: Path, asked: Asked) -> dict[str, Any]:
-    """Return questions and answers of a user's file, asked unchanged and verified as mathematics."""
+    """Return the keys of a task that asks the questions of a user's file and verifies them as mathematics."""
     if not file.is_file():
         raise UserError(f"{file}: there is no such file")
     rows = sum(1 for line in file.open(encoding="utf-8") if line.strip()) if file.suffix == ".jsonl" else None
@@ -113,7 +110,7 @@ def _of_file(file: Path, asked: Asked) -> dict[str, Any]:
 
 
 def _of_recipe(name: str, task: str) -> dict[str, Any]:
-    """Return a task of a recipe's first arm at its first scale, without scores that need other models."""
+    """Return the keys of a task of a recipe's first arm at its first scale, without its `score`."""
     recipes, _ = load_sound()
     if name not in recipes:
         raise UserError(f'{name}/{task}: no recipe "{name}"{nearest(name, [*recipes])}')

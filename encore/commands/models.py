@@ -1,4 +1,4 @@
-"""A model by its name on a command line."""
+"""The model that a command line names."""
 
 import re
 from pathlib import Path

@@ -31,7 +31,7 @@ class Wanted:
 def write(name: str, wanted: Wanted) -> Path:
     """Write the recipe NAME.yaml, or the named file, check it, and return the file.
 
-    Raises UserError if the file exists already, or if the wishes cannot be fulfilled.
+    Raises UserError if the file exists already, or if an option is wrong.
     """
     file = Path(name) if name.endswith(".yaml") else Path(f"{name}.yaml")
     if file.exists():

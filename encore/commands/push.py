@@ -1,7 +1,7 @@
 """The command `encore push`: lay a stage's model out for the Hub, with a card and results; upload on request.
 
-A checkpoint's own folder stays as it is, because its digest vouches for it. The layout is a folder of links
-to its files, with README.md, results.json and .eval_results beside them.
+A checkpoint's own folder stays as it is, so that its digest still fits. The layout is a folder of links to
+its files, with README.md, results.json and .eval_results beside them.
 """
 
 import json
@@ -36,7 +36,7 @@ def check_repo_id(name: str) -> None:
 
 
 def lay_out(metrics_json: Path, name: str) -> Path:
-    """Return the folder with all that would be uploaded as `name`. Raises UserError if there is no model."""
+    """Make and return the folder that would be uploaded as `name`. Raises UserError if there is no model."""
     check_repo_id(name)
     if metrics_json.is_dir():
         metrics_json = metrics_json / "metrics.json"
@@ -89,7 +89,7 @@ def upload(folder: Path, name: str, public: bool) -> str:
 
 
 def _why(error: BaseException) -> str:
-    """Return what went wrong and what to do. The error of an upload says only which file it concerned."""
+    """Return what went wrong and what to do, by the error's cause: an upload's error only names a file."""
     cause = error.__cause__ or error
     status = getattr(getattr(cause, "response", None), "status_code", None)
     return REFUSED.get(status) or f"{type(cause).__name__}: {whole(cause)}"
@@ -114,7 +114,7 @@ def _as_lm_eval(evaluations: Found, name: str) -> dict[str, Any]:
 
 
 def _of_the_hub(evaluations: Found) -> str:
-    """Return the measurements on data sets of the Hub, in the form of its leaderboards; "" without any."""
+    """Return the measurements on data sets of the Hub, as YAML for its leaderboards; "" if there are none."""
     entries = [
         EvalResultEntry(
             dataset_id=scores["data_set"]["id"],

@@ -56,7 +56,7 @@ def register(name: str, scale: str, root: Path = Path(".")) -> list[str]:
 
 
 def _seeds(folder: Path) -> tuple[int, ...]:
-    """Return the dial seeds that any arm was run with."""
+    """Return the dial seeds with which an arm has been run."""
     return tuple(sorted({seed for path in folder.glob("*/seed*/") if (seed := _seed(path)) >= DIAL_SEEDS}))
 
 

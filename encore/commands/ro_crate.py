@@ -1,4 +1,4 @@
-"""A published record as a Workflow Run RO-Crate: its files, the workflow, and when, by what it was run.
+"""A published record as a Workflow Run RO-Crate: its files, the workflow, and the times of its runs.
 
 The profile is https://www.researchobject.org/workflow-run-crate, which WorkflowHub and Zenodo's tools read.
 """
@@ -17,11 +17,11 @@ PROFILES = (
     "https://w3id.org/workflowhub/workflow-ro-crate/1.1",
 )
 LICENSE = "https://spdx.org/licenses/Apache-2.0"
-INPUTS = ("registered.yaml", "packages.txt")  # of a record, what was there before its runs
+INPUTS = ("registered.yaml", "packages.txt")  # files of a record that were there before its runs
 
 
 def export(record: Path, out: Path) -> Path:
-    """Write the crate of a record, a folder, and return its description.
+    """Write the crate of a record, which is a folder, into `out`, and return the crate's metadata file.
 
     Raises UserError if the package `rocrate` is missing, or if the folder is no record.
     """

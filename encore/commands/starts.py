@@ -13,8 +13,8 @@ TEMPLATES = ("chat_template.jinja", "tokenizer_config.json")  # files that may c
 # part of the name of a model that chats
 CHATS = re.compile(r"instruct|chat|(?<![a-z])it(?![a-z])", re.IGNORECASE)
 REAL = 20e6  # parameters of the smallest model that is not a toy
-# parameters up to which -> a rate to begin with, of GRPO on all weights; 1e-6 is DAPO's of 32B (arXiv
-# 2503.14476 §4.1) and Dr. GRPO's of 1.5B and 7B; smaller models take larger rates
+# upper bound of a model's parameters -> learning rate to begin GRPO with, on all weights. 1e-6 is the rate
+# of DAPO for 32B (arXiv 2503.14476 §4.1) and of Dr. GRPO for 1.5B and 7B; smaller models take larger rates.
 RATES = {REAL: 1.0e-4, 300e6: 5.0e-6, 1e9: 2.0e-6, float("inf"): 1.0e-6}
 
 
@@ -28,7 +28,7 @@ class Start:
 
     @property
     def is_toy(self) -> bool:
-        """Whether the model is as small as those that the suite makes."""
+        """Whether the model is as small as the models that the suite makes."""
         return self.parameters is not None and self.parameters < REAL
 
     @property

@@ -1,4 +1,4 @@
-"""The command `encore watch`, which serves a page of this machine about runs while they go on."""
+"""The command `encore watch`, which serves, on this machine, a page that follows runs as they go on."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from analysis.watch.watcher import Watcher
 
 
 def serve(results: Path, recipes: Sequence[str], port: int) -> None:
-    """Serve the page until Ctrl-C. Raises UserError without anything to watch or a usable port."""
+    """Serve the page until Ctrl-C. Raises UserError if nothing can be watched, or the port cannot be used."""
     watcher = Watcher(results, recipes)
     watcher.check_results()
     with listen(watcher, port) as server:

@@ -13,7 +13,7 @@ from encore.data.token_ids import prompt_ids
 from encore.errors import UserError
 
 Message = dict[str, str]  # role, content
-# the text that a policy reads after its last reply, and the next reply without its end
+# the text that a policy reads since its last reply, and its next reply without the token that ends it
 Exchange = tuple[str, str]
 
 THINK = "<think>"
@@ -80,9 +80,9 @@ class Chat:
         return documents
 
     def _reply(self, prompt: str, conversation: Sequence[Message]) -> str | None:
-        """Return the last turn as the template writes it.
+        """Return the last turn as the template writes it, or unchanged if the template leaves out a part.
 
-        The turn is unchanged if the template leaves a part of it out.
+        None if the template itself begins the thinking, and the turn has none.
         """
         content = conversation[-1]["content"]
         written = self._render(conversation, reply=False)

@@ -1,4 +1,4 @@
-"""The reading of a row by a task's key: a column, a part of a column, or a text made of several.
+"""The texts that a task's keys read from a row: a column, a part of a column, or a text with several columns.
 
 | `question: …`                            | text                                                       |
 |------------------------------------------|------------------------------------------------------------|
@@ -26,7 +26,7 @@ def names(key: str) -> list[str]:
 
 
 def text(row: Mapping[str, Any], key: str) -> str:
-    """Return the text that `key` reads from a row; "" if it is missing.
+    """Return the text that `key` reads from a row; "" for null.
 
     If a column has exactly this name, the column is read, and the key is not split into parts.
     """

@@ -25,7 +25,8 @@ def documents(
 ) -> list[tuple[str, str]]:
     """Return (prompt, completion) of each of `count` documents; the documents of `task` come first.
 
-    Every question is a train question. Shares are rounded to numbers of documents.
+    `count` is by default `corpus.documents`. Every question is of split train. Shares are rounded to whole
+    documents.
     """
     total, also = present(count or corpus.documents), corpus.also or ()
     counts = [round(part.share * total) for part in also]

@@ -18,7 +18,7 @@ from encore.worlds.text import prompt
 
 
 class Demonstration(TypedDict):
-    """A row of demonstrations; a row that a stage has made also has its problem."""
+    """A row of demonstrations; if a stage has made it, it also has question, answer and difficulty."""
 
     prompt: str
     completion: Any  # a text; None for a conversation of several turns, which `usable` leaves out
@@ -49,12 +49,12 @@ def load(metrics_json: Path) -> list[Demonstration]:
 def sources(
     stage: SftStage, data: Path | None, seed: int, tokenizer: Any = None
 ) -> dict[str, list[Demonstration]]:
-    """Return the rows of each source of a stage by its name.
+    """Return source -> rows, for all sources of a stage.
 
-    The first source is `data`, the rows of another stage (its metrics.json), or else `task`, the stage's own;
-    it gives its first `stage.problems` rows. `stage.also` has the other sources. The size of a
-    source with a `share` is chosen so that it has this share of all rows. `tokenizer` is the policy's, for
-    `chat`. Raises UserError if a source has fewer rows than asked for.
+    The first source is called `data` if another stage made its rows (argument `data`: its metrics.json), and
+    else `task`. It gives its first `stage.problems` rows. `stage.also` has the other sources; if one has a
+    `share`, it gives as many rows as make this share of all. `tokenizer` is the policy's, for `chat`. Raises
+    UserError if a source has too few rows.
     """
     if data is None:
         rows = {"task": of_task(stage, seed, tokenizer)}
@@ -90,9 +90,9 @@ def of_task(
     A world writes documents by `template` and `corpus`. In a data set, the task names the columns, and
     `template` is put around the prompt. Either column may hold conversations. If a conversation has a single
     request and reply, the prompt is the request and the completion the reply; otherwise the completion is
-    None. By `chat`, every reply of a conversation is learnt, as `tokenizer`'s chat template writes it. `size`
-    is the number of rows if it differs from the source's. Raises UserError for a column that is missing or a
-    data set with fewer rows than asked for.
+    None. With `chat`, every reply of a conversation is learnt, as the chat template of `tokenizer` writes it.
+    `size` is the number of rows if it differs from the source's. Raises UserError if a column is missing or
+    the data set has fewer rows than asked for.
     """
     task = source.task
     assert task is not None
@@ -120,15 +120,15 @@ def _reply(completion: Any) -> str | None:
 
 
 def exchanges(row: Demonstration) -> list[Exchange]:
-    """Return all prompts and completions of a row, in turn."""
+    """Return (prompt, completion) of each turn of a row, in order."""
     return [(row["prompt"], row["completion"]), *row.get("further", [])]
 
 
 def usable(rows: Sequence[Demonstration]) -> tuple[list[Demonstration], dict[str, int]]:
     """Return the rows to learn from, and how many of the other rows were left out for each reason.
 
-    Reasons are `empty` and `multi-turn`. By chat, `multi-turn` does not occur, but `malformed` does (turns
-    out of order), and so does `unreasoned` (without the thinking that the chat template itself begins).
+    Reasons are `empty` and, without `chat`, `multi-turn`. With `chat` they are also `malformed` (turns out of
+    order) and `unreasoned` (a reply lacks the thinking that the chat template itself begins).
     """
     faults = [row.get("fault") or _fault(row["completion"]) for row in rows]
     good = [row for row, fault in zip(rows, faults, strict=True) if not fault]
@@ -147,7 +147,7 @@ def _fault(completion: str | None) -> str:
 def _by_chat(
     source_rows: Iterable[Any], task: DemonstrationRows, keys: form.Chat, tokenizer: Any
 ) -> list[Demonstration]:
-    """Return a row for each document of each conversation, or a row that says what is wrong with it."""
+    """Return a row for each document of each conversation; a row with a `fault` if it has no document."""
     chat, user = Chat(tokenizer, keys.system), keys.user or "{question}"
     rows: list[Demonstration] = []
     for row in source_rows:
@@ -187,7 +187,7 @@ def _turns(content: Any, role: str) -> list[Message]:
 
 
 def _misplaced(turns: Sequence[Message]) -> str:
-    """Return what is wrong with a conversation: roles must alternate, and no reply may be empty."""
+    """Return `malformed` if the roles of a conversation do not alternate, `empty` if a reply is, else ""."""
     roles = [turn["role"] for turn in turns]
     spoken = roles[1:] if roles[:1] == ["system"] else roles
     if not spoken or spoken != ["user", "assistant"] * (len(spoken) // 2):

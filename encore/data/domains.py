@@ -10,8 +10,8 @@ from datasets import concatenate_datasets
 
 
 def needed(args: Any) -> int:
-    """Return the number of prompts that a GRPOConfig's `max_steps` take."""
-    # number of optimizer steps times gradient_accumulation_steps
+    """Return the number of prompts in all rollouts that `max_steps` of the GRPOConfig `args` need."""
+    # number of micro-batches in all updates on one rollout
     updates = args.steps_per_generation * args.num_iterations
     rollouts = -(-args.max_steps * args.gradient_accumulation_steps // updates)
     return rollouts * (args.generation_batch_size // args.num_generations)

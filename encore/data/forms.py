@@ -26,7 +26,7 @@ PREFILL = "prefill"  # column with the beginning of the answer at the end of the
 
 @dataclass(frozen=True)
 class Prompter:
-    """A form of questions, whose method `fill` makes a prompt of a question."""
+    """A form of questions, whose function `fill` makes a prompt of a question."""
 
     fill: Callable[[str], str]
     prefill: str = ""  # the beginning of the answer, with which every prompt ends
@@ -45,7 +45,7 @@ class Prompter:
         return self.fill(question) + begun
 
     def columns(self, begun: Sequence[str]) -> dict[str, list[str]]:
-        """Return further columns of prompts, for rewards; `begun` is the beginning in each prompt."""
+        """Return the column PREFILL for prompts that end with `begun`; {} if no prompt begins the answer."""
         return (
             {PREFILL: [self.prefill + beginning for beginning in begun]} if self.prefill or any(begun) else {}
         )
@@ -79,7 +79,7 @@ def plain(template: str) -> Prompter:
 
 
 def end_turns(tokenizer: Any) -> None:
-    """Let the tokenizer's end of sequence be the end of a turn, as in its chat template.
+    """Set the tokenizer's end of sequence to the token that ends a turn in its chat template.
 
     A base model may have a chat template and end its documents with another token.
     """

@@ -23,7 +23,7 @@ FORMATS = {".jsonl": "json", ".parquet": "parquet"}  # the suffix of a file -> i
 
 
 def problems(task: Questions, most: int | None = None) -> list[tuple[str, str, int]]:
-    """Return (question, answer, 0) of the first `most` rows, or all, of the data set of `task`.
+    """Return (question, answer, difficulty 0) of the first `most` rows, or all, of the data set of `task`.
 
     For verifier math the answer is the final answer in the column's text. For countdown it is an expression
     that makes the row's target from the row's numbers. The answer is "" if the row has none, or if the task
@@ -61,9 +61,7 @@ def require_rows(task: DataSet, available: int, asked: int | None) -> None:
 
 
 def load(task: DataSet, keys: Sequence[str]) -> Any:
-    """Return the data set that `task` names; `keys` are keys of `task` that name columns.
-
-    A key may name a column in any form that `columns` reads.
+    """Return the data set that `task` names; `keys` are keys of `task` that name columns (columns.py).
 
     `task.hub` may also be a local folder of the same layout. Raises UserError if the data set cannot be
     loaded, is empty, or lacks a column or the rows of a slice.
@@ -99,7 +97,7 @@ def _of_hub(task: DataSet) -> Any:
 
 
 def _local(task: DataSet, failing: str) -> Any:
-    """Return the prepared builder of a folder's rows. The message of a UserError begins with `failing`."""
+    """Return the prepared builder of a local folder. A UserError's message begins with `failing`."""
     try:
         builder = load_dataset_builder(present(task.hub), task.subset)
         builder.download_and_prepare()
@@ -133,7 +131,7 @@ def _at_revision(task: DataSet, failing: str) -> Any:
 
 
 def _first_cause(error: Exception, wanted: hub_errors.Wanted) -> Exception:
-    """Ask the Hub again, and return its error, which `datasets` has hidden behind an error of its own."""
+    """Return the Hub's error that `datasets` hid behind `error`, by asking again; `error` if none comes."""
     if hub_errors.is_of_hub(error):
         return error
     try:

@@ -58,7 +58,7 @@ def of_task(
 
 
 def _named(task: Comparisons, keys: Sequence[str]) -> list[str]:
-    """Return the keys that the task sets."""
+    """Return the `keys` that the task sets."""
     return [key for key in keys if getattr(task, key) is not None]
 
 
@@ -107,7 +107,7 @@ def _last_turn(text: Any) -> str:
 
 
 def _dialogue(turns: Any) -> str:
-    """Return a text unchanged, and a conversation in HH's form, `\\n\\nHuman: …\\n\\nAssistant: …`."""
+    """Return a conversation as a text in HH's form, `\\n\\nHuman: …\\n\\nAssistant: …`; a text unchanged."""
     if not isinstance(turns, list):
         return turns or ""
     marks = {"assistant": ASSISTANT}

@@ -96,11 +96,11 @@ def by_score(scores: Sequence[float]) -> list[int]:
 
 
 def usable(rows: Sequence[Preference]) -> tuple[list[Preference], dict[str, int]]:
-    """Return the rows to learn from, and counts of what was left out.
+    """Return the rows to learn from, and counts of what cannot be learnt from.
 
-    `empty` and `nan` count responses left out, which have no text or no finite score; `equal` and `tie` count
-    pairs that `pairs` will leave out, which have the same text or the same score; `rows` counts rows without
-    a pair.
+    - empty, nan: responses, now removed, without text or without a finite score
+    - equal, tie: pairs, which `pairs` will leave out, of equal texts or equal scores
+    - rows: rows, now removed, without a usable pair
     """
     kept, counts = [], dict.fromkeys(SKIPPED, 0)
     for row in rows:
@@ -129,7 +129,7 @@ def usable(rows: Sequence[Preference]) -> tuple[list[Preference], dict[str, int]
 
 
 def checks(rows: Sequence[Preference], counts: Mapping[str, int]) -> list[health.Check]:
-    """Return the checks of `usable` rows: an error if nothing is left, a warning if much was left out."""
+    """Return health checks of `usable` rows: an error if none is left, a warning if many were left out."""
     total = len(rows) + counts["rows"]
     left_out = (
         f"{counts['empty']} empty responses, {counts['nan']} without a score, {counts['equal']} pairs of "
@@ -150,7 +150,7 @@ def metrics(counts: Mapping[str, int]) -> dict[str, float]:
 
 
 def better_worse(row: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Return (better, worse) of all C(K,2) pairs of a row's responses, but equal responses and ties."""
+    """Return (better, worse) of each pair of a row's responses that differ in text and in score."""
     texts, scores = row["responses"], row["scores"]
     return [
         (better, worse)
@@ -162,8 +162,8 @@ def better_worse(row: Mapping[str, Any]) -> list[tuple[int, int]]:
 def pairs(rows: Sequence[Preference], which: str = "all", seed: int = 0) -> list[Pair]:
     """Return the pairs of texts to learn from; equal responses and ties make no pair.
 
-    `which` is `all` for the pairs of each row, one row after another; `best_worst` for each row's pair
-    farthest apart; or `one` for a pair of each row drawn at random.
+    `which` is `all` for the pairs of each row, one row after another; `best_worst` for the pair of each row
+    with the largest margin; or `one` for a pair of each row that is drawn at random.
     """
     if which not in (known := ("all", "best_worst", "one")):
         raise UserError(f'pairs: no choice "{which}"{nearest(which, [*known])}')
@@ -215,7 +215,7 @@ def _contradiction(row: Mapping[str, Any]) -> str | None:
 
 
 def _only(row: Preference, good: Sequence[int]) -> Preference:
-    """Return the row with only the responses at `good`."""
+    """Return the row with only the responses at the positions `good`."""
     if len(good) == len(row["responses"]):
         return row
     place = {old: new for new, old in enumerate(good)}

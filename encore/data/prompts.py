@@ -18,7 +18,7 @@ DataSets = Mapping[str, Questions | Comparisons]  # the name of an evaluation's 
 
 
 def of_task(task: QuestionTask, form: Prompter, problems: int | None, seed: int) -> Any:
-    """Return a `datasets.Dataset` of problems, put as prompts.
+    """Return a `datasets.Dataset` of problems and their prompts.
 
     It has the columns prompt, question, answer, difficulty (0 if unknown); prefill, if prompts begin the
     answer; and number, if the world's problems have one. `problems` is the number of distinct problems
@@ -50,7 +50,7 @@ def of_task(task: QuestionTask, form: Prompter, problems: int | None, seed: int)
 def of_part(
     part: Asked, form: Prompter, tokenizer: Any, seed: int, evaluated: DataSets, longest: int | None
 ) -> tuple[Any, list[health.Check], int | None]:
-    """Return the problems of a stage or a domain as prompts, checks, and the number of long prompts.
+    """Return the problems of a stage or domain, health checks, and the number of prompts left out as long.
 
     Two kinds of problems are left out: those that are also in the data sets `evaluated`, which a check
     counts, and those with a prompt of more than `longest` tokens, whose number is the third value (None if
@@ -67,9 +67,7 @@ def of_part(
 
 
 def clean(problems: Any, evaluated: DataSets) -> tuple[Any, list[health.Check]]:
-    """Return the problems that are in no evaluation's data set, and a check that counts the others.
-
-    `evaluated` maps each evaluation's name to its task.
+    """Return the problems that are in none of the data sets `evaluated`, and a check that counts the others.
 
     Raises UserError if no problem is left.
     """
@@ -81,7 +79,7 @@ def clean(problems: Any, evaluated: DataSets) -> tuple[Any, list[health.Check]]:
 
 
 def asked(evaluated: DataSets) -> list[str]:
-    """Return evaluation -> the questions of its data set."""
+    """Return the questions of all these data sets in one list."""
     questions: list[str] = []
     for task in evaluated.values():
         if isinstance(task, Comparisons):

@@ -7,12 +7,12 @@ from encore.errors import UserError
 
 
 def replay_order(available: int, args: Any, every: int, share: float, seed: int) -> list[int]:
-    """Return `replay` for a GRPOConfig: iterations of `every` optimizer steps, as many as `max_steps` need.
+    """Return the order that `replay` gives for a GRPOConfig, in iterations of `every` optimizer steps.
 
     Raises UserError unless an iteration is a number of complete rollouts, and if there are too few prompts.
     """
     rollout = args.generation_batch_size // args.num_generations  # number of prompts in a rollout
-    # number of optimizer steps times gradient_accumulation_steps
+    # number of micro-batches in all updates on one rollout
     updates = args.steps_per_generation * args.num_iterations
     rollouts, rest = divmod(every * args.gradient_accumulation_steps, updates)
     if rest:
@@ -27,8 +27,8 @@ def replay(available: int, size: int, iterations: int, share: float, seed: int) 
     """Return the numbers of prompts, below `available`, in the order of training, `size` in each iteration.
 
     From the second iteration on, the `share` of its prompts (rounded) is drawn without replacement from the
-    prompts of all earlier iterations, and the others are new. In DeepSeekMath the replay trains the reward
-    model. Raises UserError if there are not enough new prompts.
+    prompts of all earlier iterations, and the others are new. In DeepSeekMath it is the reward model that
+    learns from the replayed prompts. Raises UserError if there are not enough new prompts.
     """
     old = round(share * size)
     needed = iterations * size - (iterations - 1) * old

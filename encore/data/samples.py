@@ -56,14 +56,14 @@ def load(metrics_json: Path) -> list[Sample]:
 
 
 def problem(row: Mapping[str, Any]) -> Problem:
-    """Return the problem of a row, which belongs to samples or to an evaluation."""
+    """Return the world's problem in a row of samples or of an evaluation."""
     return Problem(
         row["question"], row["answer"], row["difficulty"], row.get(PREFILL, ""), row.get(NUMBER, 0)
     )
 
 
 def of_preferences(rows: Sequence[Preference]) -> list[Sample]:
-    """Return the responses of preferences as samples, to be labelled anew; `tokens` are then characters."""
+    """Return the responses of preferences as samples to label again; `tokens` has numbers of characters."""
     return [
         {
             "prompt": row["prompt"],

@@ -1,4 +1,4 @@
-"""Step labels, which say how right each step of a solution is; a stage or a data set has made them."""
+"""Step labels: how right each step of a solution is, from 0 to 1, by a stage `label_steps` or a data set."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ Labelled = list[tuple[int, float]]
 
 
 class Solved(Sample):
-    """Samples with labels of each completion's steps; the last step ends with the completion."""
+    """A row of samples with labels of each completion's steps; the last step ends with the completion."""
 
     steps: list[Labelled]
 
@@ -32,7 +32,7 @@ def save(rows: Sequence[Solved], folder: Path) -> None:
 
 
 def load(metrics_json: Path) -> list[Solved]:
-    """Return the rows that an upstream stage has saved. Raises UserError as `rows.load` does."""
+    """Return the rows that an upstream stage has saved. Raises UserError as `runtime.rows.load` does."""
     return cast(list[Solved], files.load(metrics_json, FILE, (*COLUMNS, "steps"), "step labels"))
 
 

@@ -25,7 +25,7 @@ def prompt_ids(texts: Sequence[str], tokenizer: Any) -> list[list[int]]:
 
 
 def following_ids(texts: Sequence[str], tokenizer: Any) -> list[list[int]]:
-    """Return token ids of text after a reply and its end of sequence, without a beginning of sequence."""
+    """Return token ids of texts as they follow an end of sequence, which is not included."""
     if not texts:
         return []
     ids = tokenizer([tokenizer.eos_token + text for text in texts], add_special_tokens=False)["input_ids"]

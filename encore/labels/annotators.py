@@ -60,10 +60,10 @@ def annotated(gold: Scores, dials: Labeller, seed: int) -> Labels:
 def ai_judge(
     gold: Scores, judge_scores: Scores, rows: Sequence[Sample], dials: Labeller, seed: int
 ) -> Labels:
-    """Return rankings of an AI judge with the scores `judge_scores`.
+    """Return rankings of an AI judge, whose own scores of the completions are `judge_scores`.
 
-    The judge sees both orders. The dial `accuracy` sets its temperature or, if `temperature` is set, its
-    bias. The same judge is right less often when it sees only one order.
+    The dial `accuracy` sets the temperature or, if `temperature` is set, the bias of a judge that sees both
+    orders of each pair. If `both_orders` is false, the judge is therefore right less often.
     """
     tokens = [row["tokens"] for row in rows]
     orders, position = dials.both_orders, dials.position_bias
@@ -135,12 +135,17 @@ def _ranked(perceived: Scores, temperature: float, seed: int, fitted: dict[str, 
 
 
 def quality(rows: Sequence[Sample], labels: Labels, gold: Scores | None) -> dict[str, float]:
-    """Return metrics of labels over the pairs of different texts with different scores.
+    """Return metrics of labels: shares of the pairs of different texts with different scores.
 
-    `pairs` counts them; `agreement` is with the second labeller; `first_preferred` is by the order drawn;
-    `longer_preferred` is over pairs of different lengths. Three more are over the pairs that gold tells apart
-    too: `accuracy`, the share ordered as gold does; `accuracy/longer_worse`, the same where gold prefers the
-    shorter text; `gold/longer_preferred`. A metric that cannot be measured is left out.
+        pairs                    the number of these pairs, not a share
+        agreement                ordered alike by the second labeller
+        first_preferred          whose first-drawn text is preferred
+        longer_preferred         whose longer text is preferred, among pairs of different lengths
+        accuracy                 ordered as gold does, among pairs with different gold
+        accuracy/longer_worse    the same, among pairs whose shorter text has more gold
+        gold/longer_preferred    whose longer text has more gold, among pairs of different lengths and gold
+
+    A metric that cannot be measured is left out.
     """
     votes: dict[str, list[bool]] = {}
     pairs = 0

@@ -1,7 +1,7 @@
 """Models as labellers: a reward model, a policy's implicit reward, or a language model that is asked.
 
-Each function returns the labels, the number of tokens read and the parameters that read them. `Judge` is the
-language model by itself, as evaluations ask it.
+`reward_model`, `implicit` and `language_model` return the labels, the number of tokens read, and the number
+of parameters that read them. `Judge` is the language model by itself, as evaluations ask it.
 """
 
 import re
@@ -29,7 +29,7 @@ ASKED = 16  # number of questions at once
 
 
 def reward_model(rows: Sequence[Sample], metrics_json: Path, aggregate: str) -> tuple[Labels, int, int]:
-    """Return the rewards by a stage's reward model: the mean or the worst of its members."""
+    """Return as labels the rewards by a stage's reward model: the mean or the worst of its members."""
     model = load_reward_model(metrics_json).to(device())
     prompts, texts, truncated = _flat(rows)
     rewards = model.score_text(prompts, texts, truncated)  # (members, completions)
@@ -39,7 +39,7 @@ def reward_model(rows: Sequence[Sample], metrics_json: Path, aggregate: str) -> 
 
 
 def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float) -> tuple[Labels, int, int]:
-    """Return the implicit reward of DPO, beta log(pi(y|x) / pi_ref(y|x)); a term of x alone is missing."""
+    """Return as labels DPO's implicit reward, beta log(pi(y|x) / pi_ref(y|x)), up to a term in x alone."""
     prompts, texts, truncated = _flat(rows)
     logps, parameters, counted = [], 0, 0
     for place in (policy, reference):
@@ -56,7 +56,7 @@ def implicit(rows: Sequence[Sample], policy: Path, reference: Path, beta: float)
 def language_model(
     rows: Sequence[Sample], dials: Labeller, policy: Path | None = None
 ) -> tuple[Labels, int, int]:
-    """Return how often a language model prefers a completion to the others of its prompt.
+    """Return as labels how often a language model prefers a completion to the others of its prompt.
 
     It is the labeller of Lee et al. (2023, §2.1). `policy`, or without it the dial `model`, is asked
     `question`, with {prompt}, {first} and {second} filled in, and answers 1 or 2: P(first) is the softmax of
@@ -93,7 +93,7 @@ class Judge:
     key: str  # the configuration key that names the model, for messages
 
     def answers(self, questions: Sequence[str]) -> tuple[list[float], int]:
-        """Return P(1) for each question, and the tokens read. Raises UserError if a question is too long."""
+        """Return P(1) for each question, and the number of tokens. Raises UserError if one is too long."""
         ids = prompt_ids(questions, self.tokenizer)
         longest = max(map(len, ids), default=0)
         limit = getattr(self.model.config, "max_position_embeddings", None)
@@ -106,7 +106,7 @@ class Judge:
 
 
 def load_judge(source: Source, key: str) -> Judge:
-    """Return the model that `key` names. Raises UserError if it has no tokens 1 and 2."""
+    """Return the judge with the model `source`. Raises UserError if it has no tokens 1 and 2."""
     tokenizer, model = load_tokenizer(source), load_for_inference(source)
     digits = [tokenizer(digit, add_special_tokens=False)["input_ids"] for digit in "12"]
     if any(len(ids) != 1 or ids[0] == tokenizer.unk_token_id for ids in digits):
@@ -117,7 +117,7 @@ def load_judge(source: Source, key: str) -> Judge:
 def preferred(
     model: Any, tokenizer: Any, questions: Sequence[list[int]], answers: Sequence[int]
 ) -> list[float]:
-    """Return P(first answer) after each question: the softmax of the logits of two tokens."""
+    """Return P(first answer) after each question: the softmax of the logits of the two tokens `answers`."""
     shares = [0.0] * len(questions)
     model.eval()
     for batch in shortest_first([len(ids) for ids in questions], ASKED):
@@ -146,7 +146,7 @@ def ask(question: str, prompt: str, texts: Sequence[str], first: int, second: in
 
 
 def _flat(rows: Sequence[Sample]) -> tuple[list[str], list[str], list[bool]]:
-    """Return prompt, text and a flag for a cut text of each completion, one row after another."""
+    """Return prompts, texts, and whether the text is truncated, for all completions in the order of rows."""
     prompts = [row["prompt"] for row in rows for _ in row["completions"]]
     texts = [text for row in rows for text in row["completions"]]
     return prompts, texts, [cut for row in rows for cut in row["truncated"]]
@@ -159,7 +159,7 @@ def _per_row(rows: Sequence[Sample], values: Sequence[float]) -> Scores:
 
 
 def tokens(rows: Sequence[Sample], tokenizer: Any) -> int:
-    """Return the number of tokens of all prompts and completions; each completion's prompt is counted."""
+    """Return the number of tokens of all completions, each counted together with its prompt."""
     widths = prompt_ids([row["prompt"] for row in rows], tokenizer)
     return sum(
         len(ids) * len(row["tokens"]) + sum(row["tokens"]) for ids, row in zip(widths, rows, strict=True)

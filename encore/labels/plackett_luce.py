@@ -66,7 +66,7 @@ def gaps(groups: Sequence[Sequence[float]]) -> Floats:
 def agreement(seen: Floats, temperature: float) -> float:
     """Return the expected share of pairs that two labellers order alike: the mean of p^2 + (1 - p)^2.
 
-    `seen` are the `gaps` of the utilities that both perceive.
+    `seen` are the `gaps` of the utilities that both perceive; p is the probability to prefer the first reply.
     """
     p = _preference(seen, temperature)
     return float(np.mean(p**2 + (1 - p) ** 2))
@@ -115,7 +115,7 @@ def temperature_for(
 
 
 def _crossing(name: str, of: Callable[[float], float], target: float, places: Floats) -> float:
-    """Return the point of `places` where the function `of` first reaches the target, by bisection."""
+    """Return where, along `places`, the function `of` first reaches the target, refined by bisection."""
     values = [of(float(place)) for place in places]
     at = next((i for i, value in enumerate(values) if value >= target), None)
     if at is None:

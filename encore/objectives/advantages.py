@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import torch
 
 Advantage = Callable[[torch.Tensor], torch.Tensor]  # (groups, G) -> (groups, G)
-STD_GUARD = 1e-5  # added to the standard deviation, as in the lecture
+STD_GUARD = 1e-5  # added to the standard deviation, as in CS336, lecture 17
 GUARD = 1e-4  # added to the standard deviation, as in TRL
 
 
@@ -75,7 +75,7 @@ def of_groups(
 
 
 def std_of_known(values: torch.Tensor, dim: int) -> torch.Tensor:
-    """Return the standard deviation along `dim`, which stays with size 1; NaN are left out.
+    """Return the standard deviation along `dim`, which is kept with size 1; NaN are ignored.
 
     It has Bessel's correction. It is 0 for a group of size 1, and NaN if only one number of a larger group is
     known.
@@ -133,7 +133,7 @@ OF_GROUP: dict[str, Advantage] = {
     "positive": positive,
     "above_mean": above_mean,
 }
-# the deltas of stage `policy_gradient`, by the lecture's names
+# the deltas of stage `policy_gradient`, by their names in CS336, lecture 17
 DELTAS: dict[str, Advantage] = {"raw": raw, "centered": centered, "normalized": normalized, "max": best}
 
 
@@ -149,9 +149,9 @@ class MovingAverage:
     count: int = 0
 
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        """Return A_i = r_i - b."""
+        """Return A_i = r_i - b, in the shape of `rewards`."""
         return rewards - (self.total / self.count if self.count else rewards.double().mean().item())
 
     def after(self, rewards: torch.Tensor) -> "MovingAverage":
-        """Return the average for the next rollout, for which `rewards` are earlier rewards too."""
+        """Return the average for the next rollout, which includes these `rewards`."""
         return MovingAverage(self.total + rewards.double().sum().item(), self.count + rewards.numel())

@@ -19,10 +19,10 @@ def completion_means(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 def step_tokens(masks: Sequence[torch.Tensor], micro_step: int, window: int) -> torch.Tensor:
-    """Return the tokens in the loss of an optimizer step, the divisor of DAPO Eq. 8 and of CISPO.
+    """Return the number of tokens in the loss of an optimizer step, (), by which DAPO Eq. 8 and CISPO divide.
 
-    `masks` are the masks of all micro-batches of a rollout. Each optimizer step takes the next `window` of
-    them. The step counted is the one that micro-batch `micro_step` belongs to.
+    It is the step to which micro-batch `micro_step` belongs. `masks` are the masks of all micro-batches of a
+    rollout; an optimizer step takes `window` of them, one after another.
     """
     first = micro_step % len(masks) // window * window
     return torch.stack([mask.sum() for mask in masks[first : first + window]]).sum()

@@ -21,7 +21,7 @@ recipe chooses are the ratio, the surrogate and the mean, all functions of this 
 | REINFORCE, RLOO | none             | clipped   | of_completions | grpo      | 2402.14740 |
 
 Below, sg[.] stops the gradient, and `on_policy` is a factor of the surrogate. Values and gradients are those
-of TRL's GRPOTrainer wherever TRL has the objective; `tests/conformance` holds them to float64 references.
+of TRL's GRPOTrainer wherever TRL has the objective; `tests/conformance` compares with float64 references.
 """
 
 from collections.abc import Callable
@@ -119,7 +119,7 @@ def soft(w: Tensor, batch: Batch, args: GrpoArgs) -> Tensor:
 
 
 def of_completions(terms: Tensor, batch: Batch) -> Tensor:
-    """Return 1/B sum_i 1/|o_i| sum_t, so that all completions have the same weight (DeepSeekMath Eq. 3)."""
+    """Return 1/B sum_i 1/|o_i| sum_t terms: completions have the same weight (DeepSeekMath Eq. 3)."""
     return completion_means(terms, batch.mask).mean() / batch.micro_batches
 
 
@@ -137,7 +137,7 @@ def of_step(terms: Tensor, batch: Batch) -> Tensor:
 
 
 def of_caps(terms: Tensor, batch: Batch) -> Tensor:
-    """Return 1/(B cap) sum_i sum_t, without dividing by a length that the policy chose (Dr. GRPO)."""
+    """Return 1/(B cap) sum_i sum_t terms: no length that the policy chose divides them (Dr. GRPO)."""
     return (terms * batch.mask).sum() / (len(terms) * batch.cap) / batch.micro_batches
 
 
@@ -171,7 +171,10 @@ def k3(logp: Tensor, ref: Tensor) -> Tensor:
 
 
 def on_policy(batch: Batch, threshold: float) -> Tensor:
-    """Return (B, 1): 1 for a good or still likely completion, else 0 (DeepSeek-V3.2, arXiv 2512.02556)."""
+    """Return 0 for each completion that is bad and has become unlikely, 1 for the others: (B, 1).
+
+    Bad is A < 0; unlikely is a fall by more than `threshold` nats a token (DeepSeek-V3.2, arXiv 2512.02556).
+    """
     sampled = batch.old if batch.sampled is None else batch.sampled
     gap = (sampled - batch.logp.detach()).nan_to_num(nan=0.0)
     likely = completion_means(gap, batch.mask)[:, None] <= threshold
@@ -179,7 +182,7 @@ def on_policy(batch: Batch, threshold: float) -> Tensor:
 
 
 def loss(batch: Batch, args: GrpoArgs, level: str) -> Terms:
-    """Return the loss and the terms of a micro-batch; the losses of an optimizer step add up to its loss."""
+    """Return the loss and terms of a micro-batch; the losses of an optimizer step add up to the step's."""
     surrogate, mean = LOSSES[args.loss_type]
     w = importance_ratio(batch, level)  # (B, T) or (B, 1)
     terms = surrogate(w, batch, args)

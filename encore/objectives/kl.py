@@ -11,7 +11,7 @@ def kl(log_probs: torch.Tensor, ref_log_probs: torch.Tensor, estimator: str) -> 
 
     With d = log pi_ref - log pi (Schulman, Approximating KL Divergence, 2020), the estimators are k1 = -d,
     unbiased; k2 = d^2 / 2, biased, with little variance; k3 = e^d - 1 - d, unbiased and never negative, which
-    the lecture uses.
+    CS336 uses.
     """
     d = ref_log_probs - log_probs
     if estimator == "k1":

@@ -1,4 +1,4 @@
-"""The losses of our own trainers: policy gradient, value function, ranked comparisons, right or wrong."""
+"""The losses of our own trainers: policy gradient, value function, ranked responses, binary labels."""
 
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid

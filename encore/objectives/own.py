@@ -2,8 +2,9 @@
 
     def loss(batch: Batch, args) -> Tensor | Terms
 
-`args` are TRL's (GRPOConfig). The function returns the loss of a micro-batch; the losses of an optimizer step
-add up to its loss. It returns a tensor of one number, or `Terms`, which also hold what is to be measured.
+`args` are TRL's (GRPOConfig). The function returns the loss of a micro-batch; the losses of all micro-batches
+of an optimizer step add up to the step's loss. It returns a tensor of one number, or `Terms`, which also hold
+what is to be measured.
 """
 
 from collections.abc import Callable
@@ -39,7 +40,7 @@ def objective(name: str) -> Callable[[Batch, GrpoArgs], Terms]:
 
 
 def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
-    """Call an objective on random numbers, with the terms that `args` ask for.
+    """Call an objective on a random micro-batch, with reference and entropy if `args` use them.
 
     Raises UserError as `objective` does.
     """
@@ -65,7 +66,7 @@ def try_out(loss: Callable[[Batch, GrpoArgs], Terms], args: GrpoArgs) -> None:
 
 
 def _measured(name: str, loss: Any, batch: Batch) -> Terms:
-    """Return the terms of `loss`. A bare loss gets ratio and KL, which show a policy that runs away."""
+    """Return `Terms` for a loss that a user's function returned alone, with each token's ratio and KL."""
     if not isinstance(loss, Tensor):
         raise UserError(f"{name}: expected a tensor of one number, or Terms, got {type(loss).__name__}")
     with torch.no_grad():

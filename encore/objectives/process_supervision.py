@@ -21,7 +21,7 @@ Steps = list[tuple[int, float]]  # (last token of a step, reward of the step) fo
 def advantages(steps: Sequence[Steps], group_size: int, width: int) -> torch.Tensor:
     """Return the advantages (batch, width), with a row for each completion in `steps`, group after group.
 
-    `width` is the number of columns wanted; a completion of another process may be longer.
+    `width` is the number of columns to return; `steps` may have longer completions, of other processes.
     """
     longest = max((end for row in steps for end, _ in row), default=0)
     table = torch.zeros(len(steps), max(width, longest) + 1)

@@ -1,4 +1,4 @@
-"""The importance ratio of stage `policy_gradient` or, on request, the wrong ratio of the lecture's code."""
+"""The importance ratio of stage `policy_gradient` or, on request, the wrong ratio in the code of CS336."""
 
 import torch
 
@@ -10,9 +10,9 @@ def token_ratios(
 ) -> torch.Tensor:
     """Return pi / pi_old of each token, elementwise: exp(log pi - log pi_old).
 
-    With `log_ratio` it returns what the lecture's code computes: log pi / log pi_old. Both logs are negative,
-    so the gradient with respect to log pi, 1 / log pi_old, is negative as well: a good response gets *less*
-    likely. Old log-probabilities above -1e-4 count as -1e-4, because the lecture's division by 0 gives NaN.
+    With `log_ratio` it returns what CS336, lecture 17, computes: log pi / log pi_old. Both logs are
+    negative, so the gradient with respect to log pi, 1 / log pi_old, is negative as well: a good response
+    gets *less* likely. Old log-probabilities above -1e-4 count as -1e-4, because dividing by 0 gives NaN.
     """
     if log_ratio:
         return log_probs / old_log_probs.clamp(max=-LEAST)

@@ -2,8 +2,8 @@ r"""Importance weights that correct for a sampler such as vLLM, whose probabilit
 
 \pi_s is the distribution that the sampler says it drew from, and \pi_old the policy with the same weights.
 The loss of a token is multiplied by w = \pi_old / \pi_s (Yao et al. 2025, "Your efficient RL framework
-secretly brings you off-policy RL training"). The modes are the values of
-TRL's `vllm_importance_sampling_mode`.
+secretly brings you off-policy RL training"). The modes are the values of TRL's
+`vllm_importance_sampling_mode`.
 """
 
 import math

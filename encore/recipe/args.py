@@ -1,7 +1,7 @@
 """The fields that `args` of a stage may have: the arguments of a Trainer, or of drawing completions.
 
-The classes write out the fields that recipes set or that Encore's code reads. Each has the default of the
-class in the installed version; a test compares them. All other fields of a trainer's class are allowed too:
+The classes here write out the fields that recipes set or that Encore's code reads; a test checks that their
+defaults are the defaults of the installed trainers. All other fields of a trainer's class are allowed too:
 their names and types are read from the source of the class (trl_fields.py). The arguments of RL are in
 grpo_args.py.
 """
@@ -29,8 +29,8 @@ from encore.recipe.base import (
 )
 from encore.recipe.mistakes import shown
 
-# reason why no recipe may have a field -> the fields; tests/encore/recipe/test_refused_fields.py sorts all
-# fields
+# reason why no recipe may set a field -> the fields; tests/encore/recipe/test_refused_fields.py checks that
+# each field of a trainer is either allowed there or refused here
 RESERVED = {
     "set by the stage itself": """
         output_dir seed data_seed reward_weights chat_template_kwargs report_to project run_name
@@ -75,7 +75,7 @@ REFUSED |= dict.fromkeys(SHARDING, "set by the stage itself; write resources: {s
 
 
 def _one_of(enumeration: str) -> AfterValidator:
-    """Return a validator of the values of an enumeration of transformers, which is read from its source."""
+    """Return a validator that accepts only the values of `enumeration`, a class of transformers."""
 
     def member(text: str) -> str:
         if text not in (valid := trl_fields.enumeration(enumeration)):
@@ -106,20 +106,20 @@ def check_refused(args: Mapping[str, Any], path: str) -> None:
 
 
 class Args(Model):
-    """The `args` of a stage. A field may be null if its class takes None."""
+    """The `args` of a stage. A field may be null if its type includes None."""
 
     takes_null = True
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return all names that a recipe can know, including names that it may not have."""
+        """Return the names of all fields, including fields that no recipe may set."""
         return list(cls.model_fields)
 
 
 class TrainerArgs(Args):
     """The `args` of a Trainer.
 
-    Fields of its class that no class below writes out are checked by name and type alone.
+    Fields of the trainer's class that no class below writes out are checked for their names and types only.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -127,9 +127,9 @@ class TrainerArgs(Args):
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the fields of the trainer's class, and ours.
+        """Return the names of the fields of the trainer's class, then the names that Encore adds.
 
-        Raises UserError if its source cannot be read.
+        Raises UserError if the source of the trainer's class cannot be read.
         """
         try:
             return [*dict.fromkeys((*trl_fields.fields(cls.config), *cls.model_fields))]
@@ -138,7 +138,7 @@ class TrainerArgs(Args):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield the fields that no recipe may set, and the mistakes in fields that no class writes out."""
+        """Yield mistakes: fields that no recipe may set, unknown names, and wrong types."""
         for name, content in value.items():
             if name in REFUSED:
                 yield mistake((name,), REFUSED[name])
@@ -152,7 +152,7 @@ class TrainerArgs(Args):
 
 
 class Loading(Model):
-    """The keys of `args.model_init_kwargs`: how transformers loads a model, and configuration values."""
+    """The keys of `args.model_init_kwargs`: options of loading a model, and values of its configuration."""
 
     model_config = ConfigDict(extra="allow")
     takes_null = True
@@ -164,7 +164,7 @@ class Loading(Model):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield the keys that no recipe may set, and the keys that are not an argument's name."""
+        """Yield a mistake for each key that no recipe may set, or that cannot be the name of an argument."""
         for name in value:
             if name in REFUSED_OF_MODELS:
                 yield mistake((name,), REFUSED_OF_MODELS[name])
@@ -173,7 +173,7 @@ class Loading(Model):
 
 
 class TrainingArgs(TrainerArgs):
-    """The `args` of a stage `pretrain`, for transformers' Trainer. The args of TRL's trainers add to them."""
+    """The `args` of a stage `pretrain`, for transformers' Trainer. TRL's trainers have them too."""
 
     config = "transformers.training_args.TrainingArguments"
 
@@ -209,7 +209,7 @@ class TrainingArgs(TrainerArgs):
 class TrlArgs(TrainingArgs):
     """The arguments that TRL's trainers have in common."""
 
-    bf16: bool | None = None  # type: ignore[assignment]  # None: true, where the machine has it and fp16 is not asked for
+    bf16: bool | None = None  # type: ignore[assignment]  # None: true if the machine supports bf16 and fp16 is not set
     gradient_checkpointing: bool = True
     logging_steps: AboveZero = 10
     model_init_kwargs: Loading | None = None
@@ -269,5 +269,5 @@ class DrawingArgs(Args):
 class RejectionSamplingArgs(DrawingArgs):
     """The `args` of a stage `rejection_sampling`."""
 
-    # how many completions of a problem to keep, the first ones; None: all
+    # number of right completions to keep for each problem, the first ones; None: all
     max_per_problem: Positive | None = None

@@ -30,14 +30,14 @@ LONGEST_HINT = 400  # characters of a hint; the arguments of a trainer have 150 
 
 
 class Machine:
-    """A mark of a field that describes the machine of a job, so that the field is not part of the lineage."""
+    """A marker of fields that describe the machine of a job; such fields are not part of the lineage."""
 
 
 class Model(BaseModel):
-    """A part of a recipe, from the keys of all its layers.
+    """A part of a recipe.
 
-    In a layer, null deletes a key of the layers below. In a subclass with `takes_null`, null is instead a
-    value, for the fields that can be None.
+    Null is not a value: in a layer it deletes a key of the layers below, and elsewhere it is refused. Only in
+    a subclass with `takes_null` is it a value, for the fields that can be None.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -46,7 +46,7 @@ class Model(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _told(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Make the model of `value`. Raises ValidationError with the mistakes of all its keys, in words."""
+        """Return the model of `value`. Raises ValidationError with the mistakes of all keys, in words."""
         mistakes: list[InitErrorDetails] = []
         if isinstance(value, Mapping):
             mistakes = list(cls.further_mistakes(value))
@@ -62,17 +62,17 @@ class Model(BaseModel):
 
     @cached_property
     def said(self) -> dict[str, Any]:
-        """The keys that the recipe sets, as a mapping that can be written as JSON."""
+        """The keys that the recipe sets, with their values, as a mapping that can be written as JSON."""
         return self.model_dump(exclude_unset=True)
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield the mistakes in a mapping that the types of the fields cannot show."""
+        """Yield the mistakes in `value`, the mapping to validate, that the types of fields cannot show."""
         yield from ()
 
     @classmethod
     def _worded(cls, details: ErrorDetails) -> InitErrorDetails:
-        """Return an error of pydantic in the words that only this class knows; other errors unchanged."""
+        """Return an error of pydantic, reworded if the words need the fields of this class."""
         kind, place, value = details["type"], details["loc"], details["input"]
         if len(place) == 1 and kind == "extra_forbidden":
             return mistake(place, unknown_key(str(place[0]), list(cls.model_fields)), value)
@@ -85,12 +85,12 @@ class Model(BaseModel):
 
 
 def mistake(place: tuple[str | int, ...], words: str, value: Any = None) -> InitErrorDetails:
-    """Return a mistake at `place` below a model, with the text `words`."""
+    """Return an error for pydantic with the text `words`; `place` leads from the model to the value."""
     return InitErrorDetails(type=PydanticCustomError(WORDS, words), loc=place, input=value)
 
 
 def below(place: str, mistakes: Iterator[Mistake]) -> Iterator[Mistake]:
-    """Yield the mistakes of the part at `place`, including mistakes that are raised as a UserError."""
+    """Yield mistakes, and the lines of a raised UserError, with `place` put before their keys."""
     try:
         for key, told in mistakes:
             yield ".".join(filter(None, (place, key))), told
@@ -101,24 +101,24 @@ def below(place: str, mistakes: Iterator[Mistake]) -> Iterator[Mistake]:
 
 
 def unknown_key(key: str, valid: list[str]) -> str:
-    """Return the words for an unknown key: the nearest valid key, or all of them if they are few."""
+    """Return the message for an unknown key, with the nearest valid key or, if they are few, all of them."""
     hint = nearest(key, valid) if valid else ""
     return f"unknown key{hint if len(hint) < LONGEST_HINT else ''}"
 
 
 def refuse(told: str) -> NoReturn:
-    """Raise the mistake in a value, from within a validator of its type."""
+    """Raise pydantic's error with this message; call it in a validator."""
     raise PydanticCustomError(WORDS, told)
 
 
 def present(value: T | None) -> T:
-    """Return the value of a key that the rules of its model have shown to be there."""
+    """Return `value`, which the rules of a model have already shown to be set."""
     assert value is not None
     return value
 
 
 def matching(pattern: str, description: str) -> Callable[[str], str]:
-    """Return a validator of texts that must match a pattern entirely; `$` would let a line break end them."""
+    """Return a validator of texts that match `pattern` entirely; its error says "expected `description`"."""
 
     def matched(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -128,7 +128,7 @@ def matching(pattern: str, description: str) -> Callable[[str], str]:
     return matched
 
 
-# a dot is allowed in numbers alone, because report.html would be a page's file
+# a dot is allowed only before a digit, because a name such as report.html could be the file of a page
 NAME = r"[a-z0-9](?:[a-z0-9-]|\.[0-9])*"
 IDENTIFIER = r"[a-z][a-z0-9_]*"
 A_NAME = 'a name of lower-case letters, digits, "-" and, before a digit, "."'

@@ -1,4 +1,4 @@
-"""The cap on a completion's length if it rises during a run: {optimizer steps done: tokens}, from step 0 on.
+"""The caps on a completion's length, if they rise during a run: {optimizer steps done: cap in tokens}.
 
 DeepSeek-R1-Zero goes from 32,768 to 65,536 tokens at step 8,200 (Nature 2025, Methods).
 """
@@ -12,14 +12,15 @@ Caps = dict[int, int]
 
 
 def start(caps: Mapping[int, int], step: int) -> int:
-    """Return the key in force after `step` optimizer steps."""
+    """Return the key of the cap that applies after `step` optimizer steps."""
     return max(key for key in caps if key <= step)
 
 
 def check_boundaries(caps: Caps, micro: int, window: int) -> None:
-    """Raise UserError if a cap changes within a rollout of `micro` micro-steps, `window` to a step.
+    """Raise UserError if a cap changes at a step at which no rollout ends.
 
-    Both lengths may also be given in another common unit.
+    `micro` is the number of micro-batches in all updates on one rollout, `window` the number in an optimizer
+    step. Both may also be given in another common unit, such as completions.
     """
     every = math.lcm(micro, window) // window  # number of optimizer steps
     for step in caps:

@@ -1,4 +1,4 @@
-"""The arm of a recipe that a command line chooses, after checks."""
+"""The recipe, scale, arm and first seed that a command line chooses, after checks."""
 
 from encore.errors import UserError, nearest
 from encore.recipe.graph import Graph, Node
@@ -12,9 +12,10 @@ def first_node(
     seeds: int | tuple[int, ...] | None = None,
     target: str = "preflight",
 ) -> Node:
-    """Return a node without a name, of an arm's first seed; if `arm` is None, of the recipe's first arm.
+    """Return a node without a stage's name: the chosen recipe, scale and arm, with the first chosen seed.
 
-    Raises UserError for an unknown recipe, scale or arm.
+    If `arm` is None, it is the recipe's first arm. `target` is the command, for an error message. Raises
+    UserError for an unknown recipe, scale or arm.
     """
     if name is None:
         raise UserError(f"{target}: --config recipe=… is missing: which recipe does it belong to?")

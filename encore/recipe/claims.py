@@ -73,10 +73,10 @@ class Test(Comparison):
 
     direction: Literal["higher", "lower", "equal"]
     margin: NotNegative
-    # The least |difference| that would matter to a researcher, in the metric's unit; a truth within it is
-    # `equivalent`. Where it is absent it is the margin, as it always is of direction equal. The recipes here
-    # take one convention, by metric, written where the margin is 0 or larger than that (a smaller one says
-    # itself that less matters):
+    # The least |difference| that would matter to a researcher, in the metric's unit; a smaller true one is
+    # `equivalent`. Default: the margin, which direction equal always uses. The recipes here set it by
+    # metric, to the values below, if the margin is 0 or larger than the value (a smaller margin already says
+    # that less matters):
     #   accuracy, score, pass@k, maj@k, format_rate, truncation_rate, accuracy of a reward model or judge 0.02
     #   win_rate 0.05 · rewards on [0, 1], visible, special_cased, called and malformed too, 0.02 · calls 0.1
     #   log10 of a fraction 0.1 · value_loss 0.1 · spread of ratios 0.01
@@ -94,9 +94,9 @@ class Test(Comparison):
         return self.margin if self.smallest_effect is None else self.smallest_effect
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield a mistake unless there is exactly one smallest effect that would matter.
+        """Yield mistakes: a smallest effect is missing, or set by a claim of equality, which has a margin.
 
-        It is either set by the claim, or a margin above 0.
+        `against_metric` without `against` is a mistake too.
         """
         if self.against_metric is not None and self.against is None:
             yield "against_metric", "it goes with against, which is missing"
@@ -109,7 +109,7 @@ class Test(Comparison):
 
 @dataclass(frozen=True)
 class Need:
-    """A condition on a gate, in its unit. The bound of `within` is a share of the target (0.2 for 20%)."""
+    """A condition on a gate. `bound` is in the gate's unit or, for `within`, a share of its target."""
 
     gate: str
     relation: Relation
@@ -121,7 +121,7 @@ class Need:
 
     @classmethod
     def parse(cls, text: str) -> "Need":
-        """Return the need in a text such as `clip_cuts >= 0.02`. Raises UserError, in one line."""
+        """Return the need in a text such as `clip_cuts >= 0.02`. Raises UserError for any other text."""
         parts = text.split()
         if len(parts) != 3:
             raise UserError(f'expected {FORMS}, got "{text}"')
@@ -164,7 +164,7 @@ class Named(Model):
 
     @property
     def id(self) -> str:
-        """The name."""
+        """The name of the part: its key in the recipe."""
         return self._id
 
 
@@ -172,7 +172,7 @@ N = TypeVar("N", bound=Named)
 
 
 def with_ids(parts: dict[str, N]) -> dict[str, N]:
-    """Set the id of each part to its key."""
+    """Set the `id` of each part to its key, and return the parts."""
     for name, part in parts.items():
         part._id = name
     return parts
@@ -181,7 +181,7 @@ def with_ids(parts: dict[str, N]) -> dict[str, N]:
 class Scaled(Model):
     """A part of a recipe that may belong to some of the scales only."""
 
-    scales: Some[str] | None = None  # scales at which the claim is judged; default: the scales of its file
+    scales: Some[str] | None = None  # scales to which it belongs; default: the scales of its file
 
     def is_at(self, scale: str) -> bool:
         """Return whether the part belongs to the scale."""
@@ -206,20 +206,20 @@ class Claim(Named, Scaled):
     test: Test
     # whether it is one of at most three claims, at a scale, that decide the result for the paper
     primary: bool = False
-    # The outcome of each earlier attempt, such as "2026-11-22: open, 8 seeds". It is an attempt whose outcome
-    # was seen and was not in favour of the claim, after which its world, dials or question were changed. Each
-    # attempt has a fifth of the alpha of the attempt before it.
+    # The outcome of each earlier attempt, such as "2026-11-22: open, 8 seeds". A test counts as an attempt if
+    # its outcome was seen, did not favour the claim, and the world, the dials or the question were changed
+    # afterwards. Each attempt has a fifth of the alpha of the attempt before it.
     again: Some[Line] = ()
     # The conditions under which the claim's mechanism is at work; otherwise the claim is not tested. A text
     # or a list of `GATE >= NUMBER`, `GATE <= NUMBER`, `GATE within P%` (of the gate's target). Set before any
     # judged run.
     needs: Needs = ()
-    # The possible cause in our world if the claim comes out reversed; a record with such a verdict needs it.
+    # What in our world may have caused a reversed verdict; a record with such a verdict needs it.
     world: Line | None = None
 
     @property
     def attempt(self) -> int:
-        """The number of times that the claim has been tested, counted from 1."""
+        """The number of this attempt at the claim; the first is 1."""
         return 1 + len(self.again)
 
     @property
@@ -229,7 +229,7 @@ class Claim(Named, Scaled):
 
 
 class Gate(Comparison, Named):
-    """A quantity that claims need, measured on the base arm of a comparison."""
+    """A quantity on which claims put conditions (`needs`): a metric at a place, or a difference of two."""
 
     target: float | None = None  # target value for a need with `within`
     about: Line | None = None
@@ -253,7 +253,7 @@ class Gate(Comparison, Named):
 
 
 class Dial(Model):
-    """A choice that was made by looking at results, with the seeds looked at, none of which is judged."""
+    """A choice that was made by looking at results. The seeds of these results are never judged."""
 
     what: Line
     seeds: Some[Seed]  # seeds on which the value was chosen: three or more, from 1000 on
@@ -263,7 +263,7 @@ class Dial(Model):
     outcome: Line
 
     def unequal(self) -> Iterator[Mistake]:
-        """Yield the methods with fewer or more trials than the first method."""
+        """Yield a mistake for each method with fewer or more trials than the first method."""
         for method, number in (self.trials or {}).items():
             first, budget = next(iter((self.trials or {}).items()))
             if number != budget:
@@ -288,6 +288,6 @@ class Published(Scaled):
 
 
 def frontier(place: str) -> str | None:
-    """Return `swept` for the place `frontier/swept`; None for a place of an arm."""
+    """Return the name of the frontier in a place such as `frontier/NAME`; None for any other place."""
     arm, slash, name = place.partition("/")
     return name if slash and arm == FRONTIER else None

@@ -11,7 +11,7 @@ from encore.recipe.form import Chat, Formed, placed
 from encore.recipe.task import NO_CORPUS, CorpusTask, DemonstrationTask, WorldTask
 from encore.worlds import World
 
-# kinds of document that the world can write
+# kind of document that the world can write -> its weight, or its weight and the dials of the kind
 Mixture = Annotated[dict[str, Any], Field(min_length=1)]
 
 
@@ -24,7 +24,7 @@ class CorpusPart(Model):
     share: PartOfAll
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield a template without a place for the question, and documents that the world cannot write."""
+        """Yield mistakes: no place for the question in the template, or unknown kinds of documents."""
         yield from placed("template", self.template)
         mistakes = [*below("task", self.task.mistakes())]
         yield from mistakes
@@ -40,7 +40,7 @@ class Corpus(Model):
     also: Some[CorpusPart] | None = None
 
     def mistakes(self, world: World) -> Iterator[Mistake]:
-        """Yield documents that the worlds cannot write, and shares that leave the first task no documents."""
+        """Yield mistakes: documents that a world cannot write, or shares that leave the first task none."""
         if self.mixture is not None:
             worlds.mix(world, self.mixture)
         for place, part in enumerate(self.also or ()):
@@ -55,7 +55,7 @@ class DemonstrationSource(Formed):
 
     task: DemonstrationTask | None = None
     corpus: Corpus | None = None  # documents of a world
-    problems: Positive | None = None  # how many rows of a data set, the first ones
+    problems: Positive | None = None  # number of rows to read from a data set, the first ones
 
     def source_mistakes(self, share: float | None = None) -> Iterator[Mistake]:
         """Yield the keys that the source lacks, and the keys that belong to the other kind of source.

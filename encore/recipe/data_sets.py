@@ -1,6 +1,6 @@
-"""The data sets in a configuration: from the Hub at a commit, users' files by their content.
+"""The pinning of users' files, code and models that a configuration names, by digests of their content.
 
-Users' code and models in folders are treated alike.
+Data sets and models of the Hub need no digest, because a configuration names their commit.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from encore.runtime import digests, sentinel
 
 
 def pinned(config: Any) -> Any:
-    """Return `config` with the `sha256` of its content beside each existing `file`, at any depth.
+    """Return `config` with digests added, at any depth: `sha256` beside each existing `file`.
 
-    Beside the names of users' code it has `code`, name -> digest. So another content gives another lineage,
+    Beside the names of users' code it adds `code`: name -> digest. So changed content gives another lineage,
     and everything made from it is made again.
     """
     if isinstance(config, list):
@@ -38,7 +38,7 @@ def pinned(config: Any) -> Any:
 
 
 def unpinned(config: Any) -> Any:
-    """Return a job's config without the digests of users' code, which affect the lineage alone."""
+    """Return a job's config without the digests of users' code, which only the lineage needs."""
     if isinstance(config, list):
         return [unpinned(value) for value in config]
     if not isinstance(config, Mapping):
@@ -47,7 +47,7 @@ def unpinned(config: Any) -> Any:
 
 
 def of_model(model: Mapping[str, Any] | None) -> Any:
-    """Return a named model, with the digest of its content if it is a folder or a user's GGUF file."""
+    """Return `model`, with the `digest` of its content added if it is a folder or a user's GGUF file."""
     if model is not None and "gguf" in model and (file := Path(model["gguf"])).is_file():
         return {**model, "digest": _digest(file, file.stat().st_size, file.stat().st_mtime_ns)}
     if model is None or "path" not in model or not Path(model["path"]).is_dir():
@@ -59,11 +59,11 @@ def of_model(model: Mapping[str, Any] | None) -> Any:
 
 @cache
 def _digest_of_folder(folder: str, stats: tuple[tuple[str, int, int], ...]) -> str:
-    """Return the digest of a folder whose files have these sizes and modification times."""
+    """Return the digest of a folder; the cache notices a change by `stats` of the files."""
     return sentinel.digest(Path(folder))
 
 
 @cache
 def _digest(path: Path, size: int, changed: int) -> str:
-    """Return the digest of a file with this size and modification time."""
+    """Return the digest of a file; the cache notices a change by its size and modification time."""
     return digests.of_file(path)

@@ -1,4 +1,4 @@
-"""The files of a recipe as types, except the stages and evaluations of an arm at a scale."""
+"""The types of what a recipe says, except of its stages and evaluations, which differ by arm and scale."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -40,13 +40,13 @@ from encore.recipe.strict_yaml import Content
 CHOSEN = "chosen"
 # reports of all arms and seeds, of the recipe's quickstart, and of chosen arms
 REPORTS = ("report", "quickstart", CHOSEN)
-# names of folders beside arms or stages in results/, and names used instead of an arm's
+# names that no arm, and the name that no stage, may have: folders in results/ or places have them
 NO_ARMS, NO_STAGE = (*REPORTS, FOLDER, FRONTIER), "evals"
 DIAL_SEEDS = 1000  # first seed on which dials are chosen; judged seeds are below it
 MOST_TRIES = 5  # rounds of removing invalid parts: a removal can make another part invalid
 PRIMARY = 3  # number of primary claims that a recipe may have at a scale
 Seeds = Annotated[int, Field(ge=1, le=1000)]  # number of seeds; from seed 1000 on dials are chosen
-# the keys depend on the kind of stage (encore/recipe/kinds/), and other layers may set the others
+# one layer; a stage's possible keys depend on its kind (encore/recipe/kinds/)
 RawStage = Annotated[Content, WithJsonSchema({"type": "object", "$comment": "a stage"})]
 RawEvals = Annotated[Content, WithJsonSchema({"type": "object", "$comment": "evals"})]
 Overlays = dict[str, RawStage | None]  # null: the stage does not exist at this scale or in this arm
@@ -82,13 +82,13 @@ class AnyScale(Model):
 
 
 class Scale(AnyScale):
-    """A scale that stands in a recipe's only file, or in recipe.yaml."""
+    """A scale that is written in recipe.yaml, or in a recipe's only file."""
 
     arms: dict[str, ArmAtScale | None] = {}  # null: the arm does not exist at this scale
 
 
 class ArmOfScale(Model):
-    """A new arm in a scale's file, which has an `about`; or the scale's changes of an arm."""
+    """An arm in a scale's file: a new one if it has `about`, otherwise the scale's changes to an arm."""
 
     about: str = ""
     stages: Overlays = {}
@@ -107,7 +107,7 @@ class LeaveOneOut(Model):
 
 
 class Step(Model):
-    """A checkpoint that training goes through."""
+    """A step of `stage_ladder`: a checkpoint that training goes through."""
 
     name: Annotated[str, Field(min_length=1, max_length=24), SOME_TEXT]  # name of the step in the paper
     at: str  # arm/checkpoint; the report leaves out a step if its arm does not run
@@ -138,8 +138,8 @@ class Document(Model):
     cost: dict[str, str] = {}  # scale -> what a run costs
     found: str = ""  # results of our runs, in sentences
     seeds: Seeds = 3  # number of seeds
-    # The first judged seed. A seed on which dials were chosen must not be judged, so later ones are; a sweep
-    # takes seeds from 1000 on.
+    # The first judged seed. Seeds on which dials were chosen must not be judged, so set it above them; a
+    # sweep that chooses dials has seeds from 1000 on.
     first_seed: Seed = 0
     quickstart: Quickstart = Quickstart()
     claims: Claims = {}
@@ -249,7 +249,7 @@ class Document(Model):
 
     @property
     def asked_of_frontiers(self) -> dict[str, list[str]]:
-        """The frontiers, each with the metrics that claims and gates compare on it, each metric once."""
+        """The metrics that claims and gates compare, each once, by the name of their frontier."""
         metrics: dict[str, dict[str, None]] = {}
         for comparison in (*(claim.test for claim in self.claims.values()), *self.gates.values()):
             for place, metric in comparison.sides:
@@ -264,15 +264,15 @@ class Document(Model):
         return {at.partition("/")[0] for place in places for at in self.places(place)}
 
     def places(self, place: str) -> tuple[str, ...]:
-        """Return the places of a frontier; for the place of an arm, this place alone."""
+        """Return all places of the frontier that `place` names; for any other place, this place alone."""
         name = frontier(place)
         return (place,) if name is None else self.frontiers.get(name, ())
 
 
 def sound(content: Content) -> Document | None:
-    """Return the document without the values that have mistakes, which are reported.
+    """Return the document that is left without the values that have mistakes.
 
-    The result is None if no value is left.
+    `read_content` reports the mistakes. The result is None if too little is left for a document.
     """
     rest = copy.deepcopy(dict(content))
     for _ in range(MOST_TRIES):
@@ -287,7 +287,7 @@ def sound(content: Content) -> Document | None:
 
 
 def read_content(content: Content, model: type[T]) -> T:
-    """Return the typed content of a file. Raises UserError with all mistakes in its keys and their values."""
+    """Return the content of a file as a `model`. Raises UserError with all mistakes in keys and values."""
     try:
         return model.model_validate(content)
     except ValidationError as error:

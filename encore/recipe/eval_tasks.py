@@ -1,4 +1,4 @@
-"""The tasks that an evaluation asks a model."""
+"""The tasks of an evaluation: their questions, how completions are drawn, and how they are scored."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
@@ -35,14 +35,14 @@ class Judge(Model):
     question: str  # a text with {prompt}, {first} and {second}; the judge sees each pair in both orders
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield a mistake unless the question has exactly one place for each text to compare."""
+        """Yield a mistake unless the question has {prompt}, {first} and {second} exactly once each."""
         for place in JUDGED:
             if self.question.count(place) != 1:
                 yield "question", f"expected {place} exactly once"
 
 
 def _kind(value: Any) -> str:
-    """Return the tag of an evaluation's task. A data set of replies to compare with has the key `chosen`."""
+    """Return the tag of the class that a task has. A data set with the key `chosen` has pairs of replies."""
     if isinstance(value, Mapping):
         is_data_set, is_pair = bool({"hub", "file"} & value.keys()), "chosen" in value
     else:
@@ -62,7 +62,7 @@ AskedTask = Annotated[
 
 
 def data_set(task: Mapping[str, Any]) -> Questions | Comparisons:
-    """Return the data set of an evaluation's task, in the form that a job gets."""
+    """Return the typed data set of a task, from the mapping that an evaluation's job gets."""
     return (Comparisons if _kind(task) == "pairs" else Questions).model_validate(task)
 
 
@@ -81,8 +81,8 @@ class EvalTask(Formed):
     )
     # the metric of an lm_eval task that becomes `score`; needed if the task has several
     metric: str | None = None
-    # worked examples before a question of an lm_eval task, by chat a turn each; default: the task's own
-    # number
+    # number of worked examples before a question of an lm_eval task (with chat, each is a turn); default: the
+    # task's own
     fewshot: Annotated[int, Field(ge=0, le=1000)] | None = None
     # A published protocol by its name (encore/recipe/protocols.yaml), which sets the keys that the task
     # leaves out.
@@ -92,7 +92,7 @@ class EvalTask(Formed):
     templates: Annotated[dict[Name, str], Field(min_length=1)] = {}
     checkpoints: Some[str] | None = None  # checkpoints that are asked the task; default: all
     tool: Tool | None = None  # a tool that the policy may call, as in stage grpo
-    items: Positive | None = None  # number of items, the first ones; None: all of a task of lm-eval
+    items: Positive | None = None  # number of items, the first ones; only a task of lm-eval may omit it: all
     samples: Positive | None = None  # number of completions of each item
     temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -115,7 +115,7 @@ class EvalTask(Formed):
 
     @property
     def data_set(self) -> dict[str, str] | None:
-        """The Hub's data set of the questions: its name, its subset, and its revision if pinned.
+        """The data set of the questions on the Hub: `id`, `task_id` (its subset) and, if pinned, `revision`.
 
         It is None for a world, a gym, a file, and for a task of lm-eval without a data set of the Hub.
         """
@@ -144,7 +144,7 @@ class EvalTask(Formed):
         return task
 
     def generation(self) -> dict[str, Any]:
-        """Return lm-eval's `generation_kwargs`, with top-k off, which transformers may switch on."""
+        """Return the `generation_kwargs` for lm-eval. They turn off top-k, which transformers may turn on."""
         greedy = {"do_sample": False, "temperature": 0.0}
         sampled = {"do_sample": True, "temperature": self.temperature, "top_p": self.top_p, "top_k": 0}
         return {**(sampled if self.temperature else greedy), "max_gen_toks": self.max_gen_toks}
@@ -181,7 +181,7 @@ class EvalTask(Formed):
             yield "templates", f"{name} prompt; leave it out"
 
     def _of_task(self, task: AskedTask) -> Iterator[Mistake]:
-        """Yield keys that a task of a world or data set lacks, and keys that only lm-eval's tasks have."""
+        """Yield mistakes of a task of a world or data set: missing keys, and keys of lm-eval's tasks."""
         for key in OF_LM_EVAL:
             if getattr(self, key) is not None:
                 yield key, "a key of lm-eval's own tasks, which `lm_eval` names; leave it out"
@@ -200,7 +200,7 @@ class EvalTask(Formed):
             yield "templates", "nothing verifies the answers, so none of them is the best; leave it out"
 
     def _sampled(self) -> Iterator[Mistake]:
-        """Yield mistakes in sampling: too few samples for a k, and samples that are drawn twice."""
+        """Yield mistakes in sampling: fewer samples than a k, or several samples at temperature 0."""
         if self.samples is None:
             return
         if (most := max(self.k, default=0)) > self.samples:

@@ -16,7 +16,7 @@ from encore.recipe.mistakes import lines
 from encore.recipe.sensitivity import MARK, Protocol, Sensitivity, evaluation_name, parts
 from encore.recipe.task import DataSet
 
-OF_GRAPH = ("checkpoints", protocols.KEY)  # keys of a task that its evaluation does not get
+OF_GRAPH = ("checkpoints", protocols.KEY)  # keys of a task that the job of its evaluation does not get
 
 
 def _with_names(tasks: dict[str, EvalTask]) -> dict[str, EvalTask]:
@@ -48,14 +48,14 @@ class OneMachine(Resources):
 
 
 class Models(Model):
-    """The models other than the policy by which tasks score; they are stages, named as in `needs`."""
+    """The models, beside the policy, with which tasks score: stages, named as in `needs`."""
 
     reference: str | None = None  # the policy that score kl is measured against
     proxy: str | None = None  # the reward model of score proxy
 
     @cached_property
     def by_role(self) -> dict[str, str]:
-        """The stages by their role."""
+        """The stage of each role that is set, by the role."""
         roles = {"reference": self.reference, "proxy": self.proxy}
         return {role: stage for role, stage in roles.items() if stage is not None}
 
@@ -74,7 +74,7 @@ class Evals(Engine):
 
     @property
     def ends(self) -> list[str]:
-        """The checkpoints before and after training; fewer than two if they are not evaluated."""
+        """The first and the last checkpoint, as before and after training; fewer if there are fewer."""
         names = list(self.checkpoints)
         return names[:1] + names[1:][-1:]
 
@@ -85,7 +85,7 @@ class Evals(Engine):
 
     @property
     def protocols(self) -> list[Protocol]:
-        """The combinations that `sensitivity` asks for; the combination of all first choices comes first."""
+        """The combinations of choices in `sensitivity`; the one of all first choices comes first."""
         if self.sensitivity is None:
             return []
         return self.sensitivity.protocols(self.tasks[self.sensitivity.task].temperature, self.backend)
@@ -97,7 +97,10 @@ class Evals(Engine):
         return [evaluation_name(checkpoint, backend) for checkpoint in self.ends for backend in backends]
 
     def evaluation(self, name: str, checkpoint: str, of_base: bool) -> Evaluation:
-        """Return the evaluation that a job gets; `of_base`: its model was trained by no stage."""
+        """Return evaluation `name`, as its job gets it.
+
+        `of_base`: whether the checkpoint is a model that none of the recipe's stages has made.
+        """
         keys = {key: getattr(self, key) for key in Engine.model_fields if key in self.model_fields_set}
         if backend := parts(name)[1]:
             if backend != self.backend:
@@ -112,7 +115,7 @@ class Evals(Engine):
         return Evaluation(**keys | {"tasks": tasks})
 
     def _by_protocol(self) -> dict[str, EvalTask]:
-        """Return protocol -> the task of `sensitivity` by it; at temperature 0 the task draws one sample."""
+        """Return protocol -> the task of `sensitivity` in it, with one sample at temperature 0."""
         assert self.sensitivity is not None
         asked, task = self.sensitivity, self.tasks[self.sensitivity.task]
         task = task.changed(checkpoints=None, protocol=None, templates=None, score=None, k=[1])
@@ -129,7 +132,7 @@ class Evals(Engine):
         return tasks
 
     def mistakes(self, is_first_arm: bool) -> Iterator[Mistake]:
-        """Yield the mistakes within these keys; only the first arm may have `sensitivity`."""
+        """Yield the mistakes within these keys; `sensitivity` is checked for the first arm only."""
         for name in self.checkpoints:
             if MARK in name:
                 words = f'a name with "{MARK}" belongs to sensitivity; call it something else'
@@ -151,7 +154,7 @@ class Evals(Engine):
             yield from below("sensitivity", self._of_sensitivity(self.sensitivity))
 
     def _order(self) -> Iterator[Mistake]:
-        """Yield a mistake if a stage's initial model stands after its product: reports keep this order."""
+        """Yield a mistake if a stage's initial model is listed after the stage's product."""
         places = list(self.checkpoints.items())
         for index, (name, place) in enumerate(places):
             earlier = next((other for other, at in places[:index] if place == f"{at}.policy"), None)
@@ -163,7 +166,7 @@ class Evals(Engine):
                 )
 
     def _of_recipe(self, task: EvalTask) -> Iterator[Mistake]:
-        """Yield a mistake for each name in a task that does not exist."""
+        """Yield a mistake for each protocol, checkpoint or other name that does not exist."""
         protocols.check_protocol(task.protocol)
         known("checkpoints", task.checkpoints or (), list(self.checkpoints), "checkpoint")
         if task.task is not None:
@@ -190,7 +193,7 @@ class Evals(Engine):
 def read_evals(evals: Mapping[str, Any], where: str = "") -> Evals:
     """Return the evaluations of an arm at a scale, with all layers merged.
 
-    Raises UserError with all mistakes in types, in lines that end with `where`; `mistakes` yields the others.
+    Raises UserError with all mistakes in types, in lines that end with `where`; `Evals.mistakes` has others.
     """
     try:
         return Evals.model_validate(evals)
@@ -199,7 +202,7 @@ def read_evals(evals: Mapping[str, Any], where: str = "") -> Evals:
 
 
 def check_layer(layer: Mapping[str, Any], path: str) -> None:
-    """Raise UserError with all mistakes in a layer, which may lack keys of other layers."""
+    """Raise UserError with all mistakes in one layer of `evals`; keys that it lacks are no mistake."""
     try:
         Evals.model_validate(layer)
     except ValidationError as error:
@@ -208,7 +211,7 @@ def check_layer(layer: Mapping[str, Any], path: str) -> None:
 
 
 def job(config: Mapping[str, Any]) -> Evaluation:
-    """Return the evaluation that a job gets. Raises UserError with all mistakes in types or keys."""
+    """Return the evaluation in a job's config. Raises UserError with all mistakes in types or keys."""
     config = unpinned(config)
     try:
         evaluation = Evaluation.model_validate(config)

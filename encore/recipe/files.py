@@ -49,7 +49,7 @@ class Files:
 
     @property
     def shown(self) -> dict[str, Path]:
-        """The files by their names on pages and in links, from `recipes` on; the main file is first."""
+        """The files by the names that pages show: paths from `recipes` on. The main file is first."""
         return {_from_recipes(path): path for path in self.paths}
 
     def joined(self) -> Content:
@@ -84,14 +84,14 @@ class Files:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Make each line of a UserError of the block begin with the file that it concerns."""
+        """Prefix each line of a UserError from the block with the file that the line is about."""
         try:
             yield
         except UserError as error:
             raise UserError("\n".join(map(self.located, error.lines))) from None
 
     def located(self, line: str) -> str:
-        """Return a line about the joined mapping as a line about a file, with the keys of this file."""
+        """Return an error line about the joined mapping, reworded for the file that it is about."""
         place, colon, says = line.partition(": ")
         keys = place.split(".")
         for scale, content in self.further.items():
@@ -108,7 +108,7 @@ class Files:
         return f"{self.file(self._scale(keys, says))}: {line}"
 
     def _numbered(self, index: int, line: str) -> str:
-        """Return a line about a published number by its position in the joined list."""
+        """Return an error line about a published number, with its file and its position in this file."""
         behind = line[line.index("]") :]
         for scale, content in ("", self.main), *self.further.items():
             count = len(content.get("published", []))
@@ -118,7 +118,7 @@ class Files:
         return f"{self.file()}: {line}"
 
     def _scale(self, keys: list[str], says: str) -> str:
-        """Return the scale that a line is about, by its keys; "" if the line is about recipe.yaml."""
+        """Return the scale whose file an error line is about; "" if it is about recipe.yaml."""
         like = {name: content.get("like") for name, content in self.further.items()}
         for scale in self.further:
             if not re.search(rf"\(scale {re.escape(scale)}[,)]", says):
@@ -131,13 +131,13 @@ class Files:
 
 
 def _added(content: Content, section: str) -> list[str]:
-    """Return the names that a scale's file adds to a section, which are its claims or its new arms."""
+    """Return the names of the claims, or of the new arms, that a scale's file adds."""
     added = content.get(section, {})
     return [name for name, value in added.items() if section == "claims" or (value and "about" in value)]
 
 
 def _says(content: Any, keys: list[str]) -> bool:
-    """Return whether a mapping, or one of its arms, sets the keys, be it to null."""
+    """Return whether a mapping, or one of its arms, sets the nested key `keys`, even to null."""
     at = content
     for key in keys[:-1]:
         at = at.get(key) if isinstance(at, Mapping) else None
@@ -153,7 +153,7 @@ def _from_recipes(path: Path) -> str:
 
 
 def read_files(path: Path, presets: Presets) -> Files:
-    """Return the files of the recipe at a path, which is a file or a folder, and the presets that they use.
+    """Return the files of the recipe at a path, a file or a folder, with their presets filled in.
 
     Raises UserError for the first mistake of each file that cannot be read.
     """
@@ -184,7 +184,7 @@ def _mapping(path: Path, presets: Presets) -> Content:
 
 @contextmanager
 def of_file(path: Path) -> Iterator[None]:
-    """Make each line of a UserError of the block begin with the path."""
+    """Prefix each line of a UserError from the block with the path."""
     try:
         yield
     except UserError as error:

@@ -58,13 +58,13 @@ class Formed(Model):
 
     @property
     def put(self) -> Any:
-        """The form's key and its value in a job's JSON: `chat`, or `template`."""
+        """The value of `chat` or, without it, of `template`, in a form that JSON can hold."""
         if self.chat is None:
             return self.template
         return True if self.chat is True else self.chat.model_dump(exclude_unset=True)
 
     def form_mistakes(self) -> Iterator[Mistake]:
-        """Yield the mistakes: two forms, and texts without exactly one place for the question."""
+        """Yield mistakes: both forms are set, or a text has not exactly one place for the question."""
         if self.chat is not None and self.template is not None:
             yield "chat", "template is given too; remove one of the two"
         elif self.template is not None:
@@ -74,6 +74,6 @@ class Formed(Model):
 
 
 def placed(key: str, text: str) -> Iterator[Mistake]:
-    """Yield a mistake if a text has not exactly one place for the question."""
+    """Yield a mistake unless a text contains `{question}` exactly once."""
     if text.count("{question}") != 1:
         yield key, f"expected {{question}} exactly once, got {text!r}"

@@ -108,7 +108,7 @@ class Graph:
         return self._evaluations[node]
 
     def knows(self, node: Node) -> bool:
-        """Return whether a recipe here has the node's scale, its arm, and the stage or evaluation."""
+        """Return whether the recipes have the node: its scale, its arm, and its stage or evaluation."""
         recipe = self.recipes.get(node.recipe)
         if recipe is None or node.scale not in recipe.scales or node.arm not in recipe.arms(node.scale):
             return False
@@ -150,7 +150,7 @@ class Graph:
         return self._lineages[node]
 
     def measured(self, node: Node) -> tuple[str, int | None]:
-        """Return the checkpoint of an evaluation, and the step if its model is kept before the stage ends."""
+        """Return the checkpoint of an evaluation, and the step if it is measured while a stage trains."""
         if node.kind == "stage":
             return node.name, None
         within = self.recipes[node.recipe].within(node.scale, node.arm)
@@ -190,11 +190,11 @@ class Graph:
         return role is not None and (needed is None or node.reference(needed)[0] != node.recipe)
 
     def grid(self, recipe: str, scale: str, arms: list[str], seeds: list[int]) -> list[Node]:
-        """Return every distinct node that these arms and seeds own, with all it needs, upstream first."""
+        """Return the nodes of these arms and seeds, and all that they need, each once, upstream first."""
         return self.ragged(recipe, scale, dict.fromkeys(arms, seeds))
 
     def ragged(self, recipe: str, scale: str, seeds: Mapping[str, Iterable[int]]) -> list[Node]:
-        """Return the grid of arms, each with its own seeds."""
+        """Return the nodes as `grid` does; `seeds` has the seeds of each arm."""
         spec = self.recipes[recipe]
         return self.with_upstream(
             self.owner(Node(recipe, scale, arm, seed, name, kind))
@@ -227,12 +227,12 @@ class Graph:
         return self.recipes[node.recipe].stage(node.scale, node.arm, node.name)
 
     def needs(self, node: Node) -> dict[str, Node]:
-        """Return role -> the node that a stage names, with the seed of a pinned stage; another may own it."""
+        """Return role -> the node that a stage names, with the stage's seed; another node may own it."""
         texts, seed = self.stage(node).needs, self._seed(node)
         return {role: replace(self.target(node, text), seed=seed) for role, text in texts.items()}
 
     def target(self, node: Node, text: str) -> Node:
-        """Return the stage that `text` names at `node`, with its seed and, by default, its arm."""
+        """Return the stage that `text` names; without @arm, in the node's arm or another recipe's first."""
         recipe, stage, arm = node.reference(text)
         arm = arm or (node.arm if recipe == node.recipe else self.recipes[recipe].arms(node.scale)[0])
         return Node(recipe, node.scale, arm, node.seed, stage, "stage")
@@ -241,7 +241,7 @@ class Graph:
         return self.recipes[node.recipe].evals(node.scale, node.arm)
 
     def _checkpoint(self, node: Node) -> tuple[Node, str | None]:
-        """Return the stage of an evaluated checkpoint, and its role if it is an input of the stage."""
+        """Return the stage of an evaluated checkpoint and, if the checkpoint is its input, the role."""
         checkpoint, _ = sensitivity.parts(self.measured(node)[0])
         stage, _, role = self._evals(node).checkpoints[checkpoint].partition(".")
         return replace(node, name=stage, kind="stage"), role or None

@@ -1,4 +1,4 @@
-"""The fields of `args` in stages of RL: for GRPO, for PPO, and for the lecture's policy gradient."""
+"""The fields of `args` in stages of RL: for GRPO, for PPO, and for CS336's policy gradient."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -72,7 +72,7 @@ class GrpoArgs(TrlArgs):
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield also a loss of TRL that encore/objectives/grpo.py lacks, with its replacement."""
+        """Yield also a mistake for TRL's loss vespo, which encore/objectives/grpo.py does not have."""
         yield from super().further_mistakes(value)
         if cls is GrpoArgs and value.get("loss_type") == "vespo":
             words = "encore/objectives/grpo.py has no loss vespo; write it as your own objective"

@@ -1,4 +1,4 @@
-"""A recipe's files, and the mappings that their layers merge to in an arm at a scale."""
+"""The layers of a recipe, and their merging into the stages and evaluations of an arm at a scale."""
 
 from dataclasses import dataclass, field
 
@@ -18,12 +18,12 @@ class Layers:
     )
 
     def of_scale(self, scale: str) -> list[Content]:
-        """Return the layers of a scale: first the layers of the scale that it is like."""
+        """Return the layers of a scale, lowest first: the scale that it is `like` lies below it."""
         names = likeness.chain(likeness.of_content(self.content), scale)
         return [self.content["scales"][name] for name in reversed(names)]
 
     def lacks(self, scale: str, arm: str) -> bool:
-        """Return whether the scale says that an arm does not exist there."""
+        """Return whether the scale sets an arm to null, so that the arm does not exist there."""
         said = [layer["arms"][arm] for layer in self.of_scale(scale) if arm in layer.get("arms", {})]
         return bool(said) and said[-1] is None
 
@@ -52,7 +52,7 @@ class Layers:
 
 
 def merge(base: Content, over: Content) -> Content:
-    """Return `base` with `over` merged on top: mappings merge, everything else replaces, null deletes."""
+    """Return `base` with `over` merged on top: mappings are merged, other values replaced, null deletes."""
     merged = dict(base)
     for key, value in over.items():
         if value is None:
@@ -66,7 +66,7 @@ def merge(base: Content, over: Content) -> Content:
 
 
 def check_nulls(content: Content) -> None:
-    """Raise UserError if a recipe's own evals contain null, which deletes a key of a lower layer."""
+    """Raise UserError for null in a recipe's own `evals`, the lowest layer, where it can delete nothing."""
     for section in ("checkpoints", "models", "tasks"):
         for name, value in content["evals"].get(section, {}).items():
             if value is None:
@@ -99,7 +99,7 @@ def check_layers(content: Content) -> None:
 
 
 def _overlays(content: Content) -> dict[str, Content]:
-    """Return path -> layer: the scales, the arms, and the layers of a scale for an arm."""
+    """Return path -> layer for all layers above the lowest: of scales, of arms, and of arms at a scale."""
     layers = {
         f"{section}.{name}": layer
         for section in ("scales", "arms")
@@ -116,5 +116,5 @@ def _overlays(content: Content) -> dict[str, Content]:
 
 
 def _without_nulls(layer: Content) -> Content:
-    """Return an overlay without the keys it deletes."""
+    """Return a layer without the keys that it sets to null."""
     return {k: _without_nulls(v) if isinstance(v, dict) else v for k, v in layer.items() if v is not None}

@@ -23,7 +23,7 @@ def of_content(content: Content) -> dict[str, str | None]:
 
 
 def check_likeness(like: Mapping[str, str | None]) -> None:
-    """Raise UserError if a scale is like one that the recipe lacks, or in the end like itself."""
+    """Raise UserError if a scale is like one that does not exist, or like itself through others."""
     for scale, other in like.items():
         if other is None:
             continue
@@ -35,7 +35,7 @@ def check_likeness(like: Mapping[str, str | None]) -> None:
 
 
 def alike(content: Content) -> Content:
-    """Return the content; each list of scales in it also names the scales that are `like` one in the list.
+    """Return the content with each list of `scales` extended by the scales that are `like` one in it.
 
     A scale that is `like: cpu` thus has the arms, claims and published numbers of cpu. If it sets an arm to
     null, it lacks the claims and numbers of this arm too.
@@ -70,7 +70,7 @@ def _removed_arms(layer: Content) -> set[str]:
 
 
 def _arms(entry: Content) -> set[str]:
-    """Return the arms that a claim compares, or that a published number stands beside."""
+    """Return the arms that a claim compares, or with which a published number is compared."""
     test = entry.get("test", {})
     places = [entry.get("at"), test.get("of"), test.get("against")] if isinstance(test, dict) else []
     return {place.partition("/")[0] for place in places if isinstance(place, str)}

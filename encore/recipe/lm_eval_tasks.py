@@ -53,7 +53,7 @@ def find(name: str, own_folder: Path = OWN) -> Path:
 
 
 def _of_lm_eval(name: str) -> Iterator[Path]:
-    """Yield lm-eval's own files; folders that begin the name (`aime` for aime24) come first."""
+    """Yield the paths of lm-eval's files, first from folders named like the task (aime for aime24)."""
     installed = find_spec("lm_eval")
     for place in (installed and installed.submodule_search_locations) or ():
         begins = "".join(takewhile(str.isalpha, name.lower()))

@@ -32,7 +32,7 @@ REFERRING = ("claims", "gates", "frontiers", "coverage", "stage_ladder", "publis
 
 
 def load(path: str | Path, shared: Presets | None = None) -> Recipe:
-    """Return the recipe in a file or folder, with all checks that do not need other recipes.
+    """Return the recipe in a file or folder, after all checks that need no other recipe.
 
     `shared` are the presets that it may use; by default all in recipes/presets. Raises UserError with a
     line for each mistake, which names the file.
@@ -53,7 +53,7 @@ def load(path: str | Path, shared: Presets | None = None) -> Recipe:
 
 
 def _check_names(content: Content) -> None:
-    """Raise UserError with the mistakes in names, in claims and in dials."""
+    """Raise UserError with the mistakes in names, claims and dials, and with nulls that delete nothing."""
     mistakes = Mistakes()
     with mistakes.gather():
         check_nulls(content)
@@ -110,7 +110,7 @@ def load_all(folder: str | Path | None = None, user_file: Path | None = None) ->
 def load_sound(
     folder: str | Path | None = None, user_file: Path | None = None
 ) -> tuple[dict[str, Recipe], dict[str, UserError]]:
-    """Return a folder's recipes without mistakes, checked everywhere, and the mistakes of the others.
+    """Return the recipes of a folder that have no mistakes, and the mistakes of the others, both by name.
 
     `folder` is by default recipes/ of the working folder if that is a clone, else of the installed package.
     `user_file` is the file of a further recipe. A recipe that builds on one with a mistake has a mistake too.
@@ -144,7 +144,7 @@ def load_sound(
 
 
 def _with_more(recipes: Mapping[str, Recipe], path: Path, shared: Presets, error: UserError) -> UserError:
-    """Return the mistakes of a recipe, and those that appear when its layers are merged."""
+    """Return `error` with the mistakes added that are seen only once the layers of the recipe are merged."""
     if any(re.search("expected a name of|seeds: expected at most", line) for line in error.lines):
         return error  # a line cannot show such a name, and there are too many seeds to try them all
     told = {_part(line) for line in error.lines}
@@ -224,7 +224,7 @@ def _check_arm(graph: Graph, recipe: Recipe, scale: str, arm: str, mistakes: Mis
 
 @contextmanager
 def under(path: str, where: str) -> Iterator[None]:
-    """Make each line of a UserError of the block begin with `path` and end with `where`."""
+    """Make each line of a UserError from the block begin with `path` and end with `where`."""
     try:
         yield
     except UserError as error:
@@ -232,7 +232,7 @@ def under(path: str, where: str) -> Iterator[None]:
 
 
 def _part(line: str) -> str:
-    """Return the part of a recipe that a line is about: a stage, or a section."""
+    """Return the part of a recipe that an error line is about: `stages.NAME`, or a top-level key."""
     line = line.partition(".yaml: ")[2]
     stage = re.search(r"\bstages\.\w+", line.partition(": ")[0])
     return stage[0] if stage else re.split(r"[.\[:]", line)[0]
@@ -248,7 +248,7 @@ def _check_name(path: Path) -> None:
 
 
 def _mistakes(recipes: Mapping[str, Recipe], broken: Mapping[str, UserError]) -> dict[str, UserError]:
-    """Return name -> the mistake of recipes that have no mistake within themselves."""
+    """Return name -> the mistakes of a recipe that are seen only beside the other recipes."""
     graph, mistakes = Graph(recipes), {}
     for name, recipe in recipes.items():
         try:

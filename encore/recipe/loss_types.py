@@ -20,10 +20,11 @@ def check_window(
     rollout: int,
     names: tuple[str, str] = ("steps_per_generation", "gradient_accumulation_steps"),
 ) -> None:
-    """Raise UserError unless a rollout of `rollout` micro-batches is whole optimizer steps of `window`.
+    """Raise UserError if a rollout is not whole optimizer steps, although the loss needs that.
 
-    A loss that divides by the tokens of the step must know them all before its first backward pass. The
-    lengths may also be in another common unit; `names` are the fields of the two lengths.
+    `rollout` and `window` are the lengths of a rollout and of an optimizer step, in micro-batches or another
+    common unit, and `names` the keys that set them. A loss that divides by the tokens of an optimizer step
+    must know these before its first backward pass.
     """
     if loss_type in TOKEN_MEAN and rollout % window:
         raise UserError(

@@ -113,7 +113,7 @@ KINDS: tuple[type[Elsewhere], ...] = (FolderModel, GgufModel, WheelModel, HubMod
 
 
 def _kind(value: Any) -> type[Elsewhere]:
-    """Return the class of the first key that a mapping has, HubModel if it has none of the keys."""
+    """Return the class of the model that a mapping names; HubModel if it has no key of any class."""
     if isinstance(value, Elsewhere):
         return type(value)
     keys = value if isinstance(value, Mapping) else ()
@@ -138,7 +138,7 @@ def elsewhere(model: Mapping[str, Any]) -> Elsewhere:
 
 
 def check_one(gpus: int, serving: int = 0) -> None:
-    """Raise UserError if no machine has `gpus` GPUs for a job, and `serving` GPUs for its vLLM server."""
+    """Raise UserError if no machine has `gpus` GPUs for a job and `serving` more for its vLLM server."""
     if gpus + serving <= MOST:
         return
     beside = f" and vllm_gpus: {serving}" if serving else ""

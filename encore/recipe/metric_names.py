@@ -23,12 +23,12 @@ OF_WORLD = (
     "special_cased",
     *HABITS,
 )
-# score -> the score that selects the responses over which its mean is taken, by the value 1
+# score -> another score; the first is averaged over the responses for which the other is 1
 AMONG = {"sound_checks": "verification"}
 # scores that are also reported for right and for wrong responses
 BY_ANSWER = ("unrepaired", "perplexity", "trace")
-# score of a reward model -> the name of best-of-n by this score: gold/bon@8, accuracy/bon_product@8
-# scores that only a process reward model has
+# Score by which a reward model selects the best of n responses -> name of the selection in a metric, as in
+# gold/bon@8 or accuracy/bon_product@8. Only a process reward model has the scores BY_STEPS.
 BY_STEPS = {"proxy_product": "bon_product", "proxy_min": "bon_min"}
 SELECTORS = {"proxy": "bon", **BY_STEPS}
 SCORED = {  # score in a task's `score` -> the metrics it makes
@@ -83,10 +83,10 @@ FORMS = (
 
 
 def best_of(scores: Iterable[str], verified: bool) -> list[tuple[str, str, str]]:
-    """Return the measures of the best of n of a task with these `scores`: (selector, value's score, name).
+    """Return the measures of best-of-n on a task: (score that selects, score that is reported, name).
 
-    The value is gold if gold is scored, otherwise the share of right answers; if the reward model selects,
-    also its own score.
+    The reported score is gold if the task has it, otherwise the share of right answers. If `proxy` selects,
+    proxy itself is reported too.
     """
     known = set(scores)
     worth = "gold" if "gold" in known else "accuracy" if verified else None

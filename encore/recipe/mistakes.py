@@ -1,4 +1,4 @@
-"""The lines that a user reads, made from pydantic's errors: the key, what was expected, and what was found.
+"""The error lines for users, made from pydantic's errors: the key, what was expected, and what was found.
 
 For an unknown value the line names the nearest valid one. For a number that YAML 1.1 reads as text it says
 how to write it.
@@ -41,7 +41,7 @@ NOTHING = Nothing()
 def lines(
     error: ValidationError, value: Any, path: Iterable[str] = (), where: str = "", whole: bool = True
 ) -> list[str]:
-    """Return the lines of an error: each begins with `path` and the key, and ends with `where`.
+    """Return a line for each mistake in `value`; it begins with `path` and the key, and ends with `where`.
 
     `whole` is false for a single layer, because another layer may have the keys that it lacks.
     """
@@ -63,7 +63,7 @@ def lines(
 
 
 def mistaken_places(error: ValidationError, value: Any) -> list[list[str | int]]:
-    """Return the places of values with mistakes; for a missing key, the place of its mapping."""
+    """Return the paths to values with mistakes; for a missing key, to the mapping that lacks it."""
     errors = error.errors(include_url=False)
     return [
         _place(details, value)[: -1 if details["type"] == "missing" else None]
@@ -87,7 +87,7 @@ def _of_its_items(details: ErrorDetails) -> bool:
 
 
 def words(details: ErrorDetails, nullable: bool = False) -> str:
-    """Return the mistake in a value, in words; `nullable`: null would also be right."""
+    """Return the message for an error of pydantic; `nullable`: null would be valid too."""
     kind, value, context = details["type"], details["input"], details.get("ctx", {})
     if kind == "missing":
         return "missing"
@@ -168,7 +168,7 @@ def _number(limit: float) -> str:
 
 
 def hint(value: Any, whole: bool, number: bool) -> str:
-    """Return how to write a number that YAML 1.1 reads as text, such as 3e-6; nothing for other values.
+    """Return how to write a number that YAML 1.1 reads as text, such as 3e-6; "" for other values.
 
     `whole` and `number`: whether a whole number, or any number, was expected.
     """

@@ -1,4 +1,4 @@
-"""The part of an optimizer step's batch for each of several processes."""
+"""The division of an optimizer step's batch among processes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,10 +24,11 @@ class Portion:
 
 
 def divided(whole: Mapping[str, int], processes: int, most: int, exactly: bool) -> Portion:
-    """Return the portion of each process, in micro-batches of at most `most` rows, or of exactly `most`.
+    """Return each process's portion of an optimizer step, in micro-batches of at most `most` rows.
 
-    `whole` has the examples of an optimizer step, and of a rollout if there is one, over all processes, by
-    the key that sets them; both are whole micro-batches. Raises UserError if they do not divide.
+    `whole` has key -> number of examples over all processes: of an optimizer step and then, if there is one,
+    of a rollout. Both become whole micro-batches. `exactly`: a micro-batch must have `most` rows. Raises
+    UserError if the numbers cannot be divided so.
     """
     for key, size in whole.items():
         if size % processes:

@@ -19,7 +19,7 @@ Presets = Mapping[str, Content]  # name -> content
 
 
 def read_presets(folder: Path | None = None) -> Presets:
-    """Return the presets of all files of a folder, by default of the folder of the suite.
+    """Return the presets in all files of a folder, by default of recipes/presets.
 
     A preset may use others, which must not use further ones. Raises UserError at a file that is not a mapping
     of mappings, and at a preset that does not exist.

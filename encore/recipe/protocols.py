@@ -1,8 +1,8 @@
-"""Published protocols of evaluation, by name: an evaluation task takes from one what it does not set itself.
+"""Published protocols of evaluation. A task that names one takes from it all keys that it does not set.
 
     aime24: {task: …, template: …, items: 30, samples: 64, k: [1, 16, 64], protocol: deepseek_r1}
 
-protocols.yaml has the protocols, each with its source. A key of the task itself is stronger, in whichever
+protocols.yaml has the protocols, each with its source. A key of the task itself wins, in whichever
 layer of the recipe it is, and the report shows it (`departures`). A job gets the resolved keys: a protocol by
 its name and the same numbers written out are one evaluation.
 """

@@ -46,10 +46,7 @@ class Recipe:
             raise UserError(f'{where}: recipe {self.name} has no scale "{scale}"{hint}')
 
     def claims(self, scale: str) -> tuple[Claim, ...]:
-        """Return the claims at a scale.
-
-        A recipe without claims at the scale has its usual number of seeds.
-        """
+        """Return the claims at a scale."""
         return tuple(claim for claim in self.document.claims.values() if claim.is_at(scale))
 
     def arms(self, scale: str) -> list[str]:
@@ -81,7 +78,7 @@ class Recipe:
         return self._stages[key]
 
     def checkpoints(self, scale: str, arm: str) -> list[str]:
-        """Return the names of the checkpoints that the arm has evaluated at the scale."""
+        """Return the names of the checkpoints of the arm that are evaluated at the scale."""
         return list(self.evals(scale, arm).checkpoints)
 
     def within(self, scale: str, arm: str) -> dict[str, tuple[str, int]]:
@@ -100,7 +97,7 @@ class Recipe:
         return measured
 
     def evaluations(self, scale: str, arm: str) -> list[str]:
-        """Return the names of all evaluations of the arm, of checkpoints and of models during stages."""
+        """Return the names of all evaluations of the arm, also of models measured while stages train."""
         return [*self.checkpoints(scale, arm), *self.within(scale, arm)]
 
     def sensitivity(self, scale: str, arm: str) -> list[str]:
@@ -121,10 +118,10 @@ class Recipe:
     def selection(
         self, scale: str, report: str, seeds: int | Sequence[int] | None, chosen: Sequence[str] = ()
     ) -> tuple[list[str], list[int]]:
-        """Return arms and seeds of a report: all, or for `quickstart` those that the recipe names.
+        """Return the arms and seeds of a report; for `quickstart`, those that the recipe names for it.
 
-        `seeds` is their number, counted from the recipe's `first_seed`, or a list of seeds; if it is None,
-        the recipe sets the number. `chosen` are the arms, if not all.
+        `seeds` is a number of seeds, which begin with the recipe's `first_seed`, or a list of seeds; if it is
+        None, the recipe sets the number. `chosen` limits the arms, unless it is empty.
         """
         arms, first = [arm for arm in self.arms(scale) if not chosen or arm in chosen], self.first_seed
         count = self._seeds(scale)
@@ -137,7 +134,7 @@ class Recipe:
         return arms, list(range(first, first + (seeds or count)))
 
     def _seeds(self, scale: str) -> int:
-        """Return the number of seeds of the scale: its own, its like scale's, or the recipe's."""
+        """Return the number of seeds of the scale, or of a scale that it is `like`, or of the recipe."""
         scales = self.document.scales
         names = likeness.chain({name: at.like for name, at in scales.items()}, scale)
         return next(filter(None, (scales[name].seeds for name in names)), self.document.seeds)

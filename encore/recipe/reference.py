@@ -1,7 +1,7 @@
 """The reference of a recipe's keys: docs/reference.md and, for editors, recipes/recipe.schema.json.
 
-Both are made from the models. `python -m encore.recipe.reference` writes both anew, and a test compares them.
-The meaning of a key is the comment at its field.
+Both are made from the models. `python -m encore.recipe.reference` writes both anew, and a test checks that
+they are up to date. The meaning of a key is the comment at its field.
 """
 
 import ast
@@ -79,14 +79,14 @@ def editors_schema() -> str:
 
 
 def _lines(whole: dict[str, Any]) -> str:
-    """Return a JSON schema as text, in which each definition has its line."""
+    """Return a JSON schema as text, with each definition on its own line."""
     definitions = whole.pop("$defs").items()
     lines = ",\n".join(f'  "{name}": {json.dumps(content)}' for name, content in definitions)
     return f'{json.dumps(whole)[:-1]},\n"$defs": {{\n{lines}\n}}}}\n'
 
 
 def _with_presets(rules: Any) -> Any:
-    """Return a JSON schema in which each mapping may name presets, which provide missing keys."""
+    """Return a JSON schema in which each mapping with fixed keys may also have `use`, names of presets."""
     if isinstance(rules, list):
         return [_with_presets(each) for each in rules]
     if not isinstance(rules, dict):
@@ -98,9 +98,9 @@ def _with_presets(rules: Any) -> Any:
 
 
 def _edited(rules: Any) -> Any:
-    """Return a JSON schema without the titles that pydantic makes from names; evals have their keys.
+    """Return a JSON schema without pydantic's titles, and with the keys of `evals` where a layer has evals.
 
-    A part may be of several kinds if no key tells them apart, so oneOf becomes anyOf.
+    If no key tells two kinds of a part apart, the part may be both, so oneOf becomes anyOf.
     """
     if isinstance(rules, list):
         return [_edited(each) for each in rules]
@@ -123,7 +123,7 @@ def write() -> None:
 def _described(model: type[Model], parts: dict[str, type[Model]]) -> str:
     """Return the description of a model and a table of its keys; add the models in its fields to `parts`.
 
-    Arguments that a base class has are described there.
+    Arguments that belong to a base class are left to the table of that class.
     """
     above = model.__mro__[1]
     names = [name for name in model.model_fields if name != "run"]

@@ -1,8 +1,8 @@
 """The registration of a recipe: its claims, gates and arms as they were before a judged seed was run.
 
 `encore register` writes it into REGISTERED beside recipe.yaml, and its author commits it. A judged run names
-its commit. So whoever has the repository can compare what that commit registered with what was judged
-(analysis.provenance.registration).
+its own commit. So whoever has the repository can compare what was registered at that commit with what was
+judged (analysis.provenance.registration).
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ HEAD = """\
 
 
 class RegisteredGate(Comparison):
-    """A registered gate, with the values that it measured on dial seeds."""
+    """A registered gate, with its values on dial seeds."""
 
     takes_null = True
     target: float | None = None
@@ -40,7 +40,7 @@ class RegisteredGate(Comparison):
     high: float
 
     def asks_as(self, gate: Gate) -> bool:
-        """Return whether two gates measure the same, whatever their values are."""
+        """Return whether a recipe's gate measures the same as this one and has the same target."""
         return all(
             getattr(self, name) == getattr(gate, name) for name in (*Comparison.model_fields, "target")
         )
@@ -70,7 +70,7 @@ class Registration(Model):
 
 
 def claim(stated: Claim) -> RegisteredClaim:
-    """Return the parts of a recipe's claim that decide it."""
+    """Return what is registered of a recipe's claim: the parts that decide it."""
     test = stated.test
     return RegisteredClaim(
         metric=test.metric,
@@ -87,7 +87,7 @@ def claim(stated: Claim) -> RegisteredClaim:
 
 
 def of(graph: Graph, recipe: Recipe, scale: str, gates: Mapping[str, RegisteredGate]) -> Registration:
-    """Return the registration of the recipe as it is now, with the measured values of its gates."""
+    """Return the registration at a scale of the recipe as it is now, with the values of its gates."""
     claims = recipe.claims(scale)
     compared = {arm for stated in claims for arm in recipe.document.arms_of(stated)}
     return Registration(

@@ -11,10 +11,10 @@
         backends: [lean, hf]
 
 The recipe's first arm is measured in all these ways with its first seed, before and after training: at its
-first and its last checkpoint. There is an evaluation for each of these checkpoints and each backend,
-`before_sensitivity_lean`, whose tasks are the other choices. If a choice has no key, the task's own value is
-the only one. The report compares the first of each choice with the others, so the recipe's own protocol comes
-first.
+first and its last checkpoint. Each of the two has one evaluation for each backend, such as
+`before_sensitivity_lean`; its tasks are the combinations of the other choices. A key that is not set has one
+choice, the task's own value. The report compares the combination of all first choices with the others, so the
+first choices are best the recipe's own.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ Texts = Annotated[dict[Name, str], Field(min_length=1)]
 
 
 class Protocol(NamedTuple):
-    """A way to measure a model."""
+    """A combination of choices by which a model is measured."""
 
     template: str
     wording: str
@@ -53,7 +53,7 @@ class Protocol(NamedTuple):
 class Sensitivity(Model):
     """The choices whose combinations are the protocols.
 
-    Other protocols are compared with the combination of each first choice.
+    The protocol of all first choices is compared with every other protocol.
     """
 
     task: str  # the task of `tasks` that is measured
@@ -66,11 +66,11 @@ class Sensitivity(Model):
     backends: Some[Backend] = ()
 
     def protocols(self, temperature: float, backend: Backend) -> list[Protocol]:
-        """Return every combination; `temperature` and `backend` belong to the task itself."""
+        """Return every combination; `temperature` and `backend` stand in for keys that are not set."""
         return [Protocol(*choices) for choices in product(*self._choices(temperature, backend))]
 
     def form(self, protocol: Protocol, task_form: Form) -> Form:
-        """Return the chosen template, or else the task's form, with the question in the chosen wording."""
+        """Return the protocol's template, or else the task's form, around the question in its wording."""
         wording = self.wordings.get(protocol.wording, "{question}")
         if self.templates:
             return Form(prompt(self.templates[protocol.template], wording))
@@ -80,7 +80,7 @@ class Sensitivity(Model):
         return replace(task_form, chat=Chat(**task_form.chat.model_dump(exclude_unset=True) | {"user": user}))
 
     def mistakes(self, temperature: float, backend: Backend) -> Iterator[Mistake]:
-        """Yield texts without a place for the question, repeated choices, or that nothing is compared."""
+        """Yield mistakes: a text without `{question}`, the same choice twice, or nothing to compare."""
         for key, texts in (("templates", self.templates), ("wordings", self.wordings)):
             for name, text in texts.items():
                 yield from placed(f"{key}.{name}", text)
@@ -106,6 +106,6 @@ def evaluation_name(checkpoint: str, backend: str) -> str:
 
 
 def parts(name: str) -> tuple[str, str]:
-    """Return checkpoint and backend of an evaluation; no backend if `sensitivity` did not make it."""
+    """Return the checkpoint and the backend in an evaluation's name; "" if it names no backend."""
     checkpoint, _, backend = name.partition(MARK)
     return checkpoint, backend

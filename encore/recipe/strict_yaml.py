@@ -1,4 +1,4 @@
-"""A reader of YAML that is nothing but mappings, lists, texts, numbers, true, false and null.
+"""A reader of YAML that accepts only mappings, lists, texts, numbers, true, false and null.
 
 YAML permits more, which no reader expects and this one refuses: a key that occurs twice or is not text, an
 infinite number, a date, a tag. ruamel.yaml refuses a key that occurs twice, but not the rest, and its reader
@@ -56,7 +56,7 @@ def parse(text: str, path: str) -> Any:
 
 
 class _Content:
-    """The values of one document, which `loader` has parsed."""
+    """A reader of the values in one document, which `loader` parses."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader

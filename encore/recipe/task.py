@@ -89,7 +89,7 @@ class DataSet(Task):
     split: str | None = None
     # a file instead of these: .jsonl or .parquet, relative to the folder in which snakemake is called
     file: str | None = None
-    sha256: str | None = None  # the digest of the file that was planned with, as a job gets it
+    sha256: str | None = None  # digest of the planned file, which Encore adds for a job
 
     @property
     def name(self) -> str:
@@ -104,7 +104,7 @@ class DataSet(Task):
                 yield InitErrorDetails(type="missing", loc=(key,), input=value)
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield a file that does not exist or has no known format, and keys that only the Hub has."""
+        """Yield mistakes: a missing file, one of unknown format, and keys of the Hub beside a file."""
         if self.sha256 is not None:
             yield "sha256", "a job is given it; remove it"
         if self.file is None:
@@ -223,7 +223,7 @@ QuestionTask = Annotated[AWorld | AGym | Annotated[Questions, Tag("a data set")]
 
 
 def refusing(kind: str, words: str) -> BeforeValidator:
-    """Return a validator that refuses tasks of this kind, with these words."""
+    """Return a validator that refuses tasks of `kind`, with the message `words`."""
 
     def allowed(value: Any) -> Any:
         if _kind(value) == kind:
@@ -243,7 +243,7 @@ DemonstrationTask = Annotated[
 
 
 def own_mistakes(key: str, name: str) -> Iterator[Mistake]:
-    """Yield a mistake if there is no user's function or class of this name."""
+    """Yield a mistake if the user's function or class `name` (my_module:function) does not exist."""
     try:
         own_code.check_name(name)
     except UserError as error:
@@ -258,14 +258,14 @@ class Asked(Formed):
 
     @property
     def questions(self) -> QuestionTask:
-        """The task, once all layers are merged."""
+        """The task, which is set once all layers are merged."""
         assert self.task is not None
         return self.task
 
     def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
         """Yield the mistakes within task and form.
 
-        `needs_answers`: a data set must have answers and a verifier.
+        `needs_answers`: whether a data set must have answers and a verifier.
         """
         if needs_answers and isinstance(self.task, Questions):
             yield from below("task", self.task.lacking())

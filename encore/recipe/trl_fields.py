@@ -63,7 +63,7 @@ def mistake(field: Field, value: Any) -> str | None:
 
 
 def _is(value: Any, name: str) -> bool:
-    """Return whether a value has a JSON type; 16.0 is not a whole number here, as in Python."""
+    """Return whether a value has the JSON type `name`; 16.0 is not a whole number here, as in Python."""
     if value is None or isinstance(value, bool):
         return name == ("null" if value is None else "boolean")
     classes: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "string": (str,)}
@@ -105,7 +105,7 @@ def _absolute(module: str, node: ast.ImportFrom) -> str:
 
 
 def _is_argument(node: ast.AnnAssign) -> bool:
-    """Return whether `__init__` takes the field, which is neither a ClassVar nor a `field(init=False)`."""
+    """Return whether `__init__` takes a field; it takes neither a ClassVar nor a `field(init=False)`."""
     keywords = node.value.keywords if isinstance(node.value, ast.Call) else []
     return "ClassVar" not in ast.unparse(node.annotation) and not any(
         k.arg == "init" and isinstance(k.value, ast.Constant) and k.value.value is False for k in keywords

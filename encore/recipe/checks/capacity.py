@@ -1,7 +1,6 @@
-"""Checks that worlds, and users' files, have as many questions as the recipe asks of them.
+"""Checks that worlds and users' files have as many questions as the recipe needs.
 
-The questions of a world are counted by drawing them. They are the stage's own questions, so a planned run
-notices too. The rows of a file are counted.
+A world is checked by drawing the very questions of the stage or evaluation. The rows of a file are counted.
 """
 
 import json
@@ -17,13 +16,12 @@ from encore.recipe.kinds.stage import Asking
 from encore.recipe.task import Asked, DataSet, GymTask, Task, WorldTask
 from encore.runtime import extras
 
-# largest number of questions drawn from a world; more would take over ten seconds, at each start and in each
-# stage
+# largest number of questions to draw from a world; to draw more would take over ten seconds at each start
 MOST = 100_000
 
 
 class Count(NamedTuple):
-    """The number of questions that a recipe asks of a task."""
+    """The number of questions that a recipe needs from a task."""
 
     place: str  # place in the recipe
     task: Task
@@ -33,7 +31,7 @@ class Count(NamedTuple):
 
 
 def check_capacity(graph: Graph, nodes: Iterable[Node]) -> None:
-    """Raise UserError with a line for each world or file that has fewer questions than these nodes ask."""
+    """Raise UserError with a line for each world or file that has fewer questions than these nodes need."""
     mistakes, known = Mistakes(), set()
     for node in nodes:
         for asked in _asked(graph, node):
@@ -77,7 +75,7 @@ def _asked(graph: Graph, node: Node) -> Iterator[Count]:
 
 
 def _of_training(place: str, part: Asked, stage: Asking) -> Count:
-    """Return the count of a stage's questions. A file gives all its rows unless `problems` is set."""
+    """Return the count of questions that a part of a stage needs; for a data set, at least one rollout."""
     task, count, skipped = part.questions, part.problems, getattr(stage, "skip", 0)
     rollout = _prompts(stage) if part is stage else 0
     if isinstance(task, WorldTask):

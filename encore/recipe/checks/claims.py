@@ -2,9 +2,9 @@
 
 Which curves a stage logs is known only when it runs, so only the form of their names is checked; a claim
 whose number is then missing stays untested. Each place of a frontier must be a checkpoint with a task that
-scores kl and the metric compared at a KL.
+scores kl and the score that is compared at equal KL.
 
-The `paper` of a claim must be the origin that its source names.
+The `paper` of a claim must be the one that its `source` names.
 """
 
 import re
@@ -160,9 +160,9 @@ def _check_place(recipe: Recipe, scale: str, path: str, place: str, metric_path:
 
 
 def check_checkpoint(recipe: Recipe, scale: str, path: str, place: str) -> tuple[str, str]:
-    """Return arm and checkpoint of a place.
+    """Return the arm and the checkpoint in a place `arm/checkpoint`.
 
-    Raises UserError if it is not an evaluated checkpoint at the scale.
+    Raises UserError unless the checkpoint is evaluated at the scale.
     """
     arm, checkpoint = _arm_and_node(recipe, scale, path, place)
     known(path, [checkpoint], recipe.checkpoints(scale, arm), f"checkpoint of arm {arm}")
@@ -170,7 +170,7 @@ def check_checkpoint(recipe: Recipe, scale: str, path: str, place: str) -> tuple
 
 
 def _arm_and_node(recipe: Recipe, scale: str, path: str, place: str) -> tuple[str, str]:
-    """Return the parts of a place. Raises UserError if its arm does not exist at the scale."""
+    """Return the arm and the checkpoint or stage in a place. Raises UserError if the scale lacks the arm."""
     arm, slash, node = place.partition("/")
     if not slash:
         raise UserError(f'{path}: expected arm/checkpoint or arm/stage, got "{place}"')
@@ -210,7 +210,7 @@ def _check_evaluated(
 ) -> None:
     """Raise UserError unless one of the tasks has the metric.
 
-    `compared`: the task is compared with the checkpoint that `coverage` names.
+    `compared`: whether the checkpoint is compared with the one that `coverage` names.
     """
     asked, _, name = metric.partition("/")
     known(path, [asked], list(tasks), f"task at {where}")
@@ -270,7 +270,7 @@ def _check_pair(recipe: Recipe, path: str, number: Published) -> None:
 
 
 def _check_at_one(scales: Iterable[str], check_at: Callable[[str], None]) -> None:
-    """Check that `check_at` passes at one scale at least; otherwise raise the first scale's mistake."""
+    """Call `check_at` with each scale until one passes; if none does, raise the first scale's UserError."""
     mistakes = []
     for scale in scales:
         try:

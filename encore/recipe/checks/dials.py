@@ -1,4 +1,4 @@
-"""Checks of the sweeps that chose the dials: they have the seeds and the trials that a recipe counts."""
+"""Checks that the sweeps which chose the dials have the seeds and the trials that the recipe states."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -44,8 +44,8 @@ def _trials(graph: Graph, recipe: Recipe, sweep: Recipe, scale: str, arms: Itera
     """Return arm -> the number of arms of the sweep that are its trials.
 
     A trial belongs to the arm from which it differs in the fewest settings of the stages that both have.
-    Other arms of the recipe have no trials: they may be a method with another value of the dial that was
-    swept.
+    `arms` are those for which the recipe states trials. Its other arms are left out: one may be the same
+    method with another value of the dial that was swept.
     """
     methods = {arm: _settings(graph, recipe, sweep, scale, arm) for arm in arms}
     count = dict.fromkeys(methods, 0)

@@ -1,4 +1,4 @@
-"""Checks of the evaluations of an arm: the stages, and the models of other recipes, that they name."""
+"""Checks that the stages and models which the evaluations of an arm name exist and fit."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from encore.recipe.task import DataSet
 
 
 def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) -> None:
-    """Raise UserError with the mistakes in the evaluations; each line ends with `where`."""
+    """Raise UserError with the mistakes in an arm's evaluations; each line ends with `where`."""
     evals, is_first = recipe.evals(scale, arm), arm == recipe.arms(scale)[0]
     for name, place in evals.checkpoints.items():
         _check_checkpoint(
@@ -37,7 +37,7 @@ def check_evals(graph: Graph, recipe: Recipe, scale: str, arm: str, where: str) 
 
 
 def _check_unlabelled(evals: Evals, stage: str, where: str) -> None:
-    """Raise UserError if a task scores by the steps of a reward model that has not learnt steps."""
+    """Raise UserError if a task scores steps, for which the reward model of `stage` has no labels."""
     for name, task in evals.tasks.items():
         for score in task.score:
             if score in BY_STEPS:
@@ -58,7 +58,7 @@ def _check_base(graph: Graph, recipe: Recipe, scale: str, evals: Evals, where: s
 
 
 def _check_checkpoint(path: str, place: str, graph: Graph, at: Node, where: str) -> None:
-    """Raise UserError unless `place`, a stage or a stage's role (`grpo.policy`), exists and is a model."""
+    """Raise UserError unless `place` is a stage or a stage's input (`grpo.policy`), and a model."""
     name, _, role = place.partition(".")
     known(path, [name], graph.recipes[at.recipe].stages(at.scale, at.arm), f"stage{where}")
     node = replace(at, name=name)
@@ -72,7 +72,10 @@ def _check_checkpoint(path: str, place: str, graph: Graph, at: Node, where: str)
 
 
 def check_marks(name: str, stage: Stage, evals: Evals) -> None:
-    """Raise UserError if nothing would be measured during stage `name`, or under the name of a checkpoint."""
+    """Raise UserError if the product of a stage with `evaluate_every` is no checkpoint, so has no tasks.
+
+    Raises it also if a checkpoint already has the name of one of the steps to measure.
+    """
     if not stage.marks:
         return
     measured = next((key for key, place in evals.checkpoints.items() if place == name), None)
@@ -86,7 +89,7 @@ def check_marks(name: str, stage: Stage, evals: Evals) -> None:
 
 
 def check_decontaminate(stage: Stage, evals: Evals) -> None:
-    """Raise UserError unless the prompts come from a data set, and data sets are to be kept out."""
+    """Raise UserError if `decontaminate` is set, but no prompts, or no evaluation, are of a data set."""
     if not isinstance(stage, GrpoStage | RejectionSamplingStage | SftStage) or not stage.decontaminate:
         return
     parts = [stage.task]

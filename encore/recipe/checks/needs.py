@@ -1,4 +1,4 @@
-"""Checks of what a stage needs: it exists, makes what is wanted, and does not itself need the stage."""
+"""Checks of the stages that a stage needs: each exists, has the right product, and is on no cycle."""
 
 from encore.errors import UserError, known
 from encore.recipe.graph import Graph, Node
@@ -20,7 +20,7 @@ def _readable_stage(graph: Graph, node: Node) -> Stage | None:
 
 
 def check_needs(graph: Graph, node: Node, where: str) -> None:
-    """Raise UserError at the first role that the stage named for it cannot fill."""
+    """Raise UserError for the first role in `needs` whose stage does not exist or has the wrong product."""
     if (stage := _readable_stage(graph, node)) is None:
         return
     for role, text in stage.needs.items():
@@ -28,7 +28,7 @@ def check_needs(graph: Graph, node: Node, where: str) -> None:
 
 
 def check_target(graph: Graph, node: Node, text: str, wanted: str, path: str, where: str) -> None:
-    """Raise UserError unless `text` names a stage of an existing recipe, which makes what is `wanted`."""
+    """Raise UserError unless `text` names an existing stage with a product in `wanted`, such as "samples"."""
     recipe, target, arm = node.reference(text)
     known(path, [recipe], list(graph.recipes), "recipe")
     known(path, [node.scale], graph.recipes[recipe].scales, f"scale of recipe {recipe}")
@@ -58,14 +58,17 @@ def check_cycle(graph: Graph, node: Node, above: list[Node]) -> None:
 
 
 def check_inputs(graph: Graph, node: Node) -> None:
-    """Raise UserError if a stage and the recipes of its inputs contradict each other."""
+    """Raise UserError if the keys of a stage contradict the stages that make its inputs."""
     _check_samples(graph, node)
     _check_data(graph, node)
     _check_scored(graph, node)
 
 
 def _check_samples(graph: Graph, node: Node) -> None:
-    """Raise UserError if a stage `label` needs a reward that the world of its data does not have."""
+    """Raise UserError if the labeller of a stage `label` cannot label its data.
+
+    Samples need a world with the labeller's reward; preferences need a labeller that can label them again.
+    """
     stage = graph.stage(node)
     if not isinstance(stage, LabelStage) or "data" not in stage.needs:
         return
@@ -109,7 +112,7 @@ def _check_data(graph: Graph, node: Node) -> None:
 
 
 def _check_scored(graph: Graph, node: Node) -> None:
-    """Raise UserError unless the reward model of a stage with `aggregation` has learnt those scores."""
+    """Raise UserError unless the reward model of a stage with `aggregation` has learnt the labels for it."""
     stage = graph.stage(node)
     if not isinstance(stage, GrpoStage) or stage.aggregation is None:
         return

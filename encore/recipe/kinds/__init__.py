@@ -39,9 +39,9 @@ KINDS: dict[str, type[Stage]] = {
 
 
 def read_stage(stage: Mapping[str, Any], path: str = "", where: str = "") -> Stage:
-    """Return the stage at `path` of a recipe, with all layers merged; its rules are not checked.
+    """Return the typed stage from `stage`, merged from all layers, without a check of the stage's rules.
 
-    Raises UserError with all mistakes, in lines that begin with `path` and end with `where`.
+    Raises UserError with all other mistakes, in lines that begin with `path` and end with `where`.
     """
     try:
         return KINDS[stage["run"]].model_validate(stage)
@@ -50,7 +50,7 @@ def read_stage(stage: Mapping[str, Any], path: str = "", where: str = "") -> Sta
 
 
 def check_layer(layer: Mapping[str, Any], run: str, path: str) -> None:
-    """Raise UserError with all mistakes in a layer of a stage, which may lack keys of other layers."""
+    """Raise UserError with all mistakes in one layer of a stage; keys that it lacks are no mistake."""
     try:
         KINDS[run].model_validate({**layer, "run": run})
     except ValidationError as error:
@@ -59,7 +59,7 @@ def check_layer(layer: Mapping[str, Any], run: str, path: str) -> None:
 
 
 def args_of(run: str) -> type[Args] | None:
-    """Return the class of `args` of a kind of stage; None for a kind without arguments."""
+    """Return the class of the key `args` in a kind of stage; None if the kind has no such key."""
     field = KINDS[run].model_fields.get("args")
     classes = (field.annotation, *get_args(field.annotation)) if field else ()
     return next((each for each in classes if isinstance(each, type) and issubclass(each, Args)), None)

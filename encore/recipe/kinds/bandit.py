@@ -9,7 +9,7 @@ from encore.recipe.args import Args, Batch, Rate
 from encore.recipe.base import Mistake, NotNegative, Positive
 from encore.recipe.kinds.stage import Stage, rule
 
-MOST_GROUPS = 20_000  # most groups of draws, all of which are listed
+MOST_GROUPS = 20_000  # largest number of groups of draws that are listed
 COMPARING = (
     "leave_one_out",
     "centered",
@@ -20,9 +20,9 @@ COMPARING = (
 class BanditArgs(Args):
     """The `args` of a stage `bandit`; encore/bandit/estimators.py has the equations."""
 
-    learning_rate: Rate  # step size of gradient ascent, by the mean of the estimator
+    learning_rate: Rate  # step size of gradient ascent along the estimator's mean
     steps: Positive
-    inner_steps: Positive = 1  # number of updates on one rollout, which the policy before them has drawn
+    inner_steps: Positive = 1  # number of updates on one rollout, drawn by the policy before them
     letters: Annotated[int, Field(ge=1, le=8)] = 2  # number of letters of the alphabet, besides the end token
     longest: Annotated[int, Field(ge=1, le=8)] = 3  # largest number of tokens of a string
     # graded: between 0 and 1; right: 1 for a fifth of the strings
@@ -44,7 +44,7 @@ class BanditArgs(Args):
 
     @property
     def strings(self) -> int:
-        """The number of strings: those that end before their last token, and those that do not."""
+        """The number of possible strings: with an end token, or cut at the largest length."""
         return sum(self.letters**size for size in range(self.longest)) + self.letters**self.longest
 
 
@@ -59,7 +59,7 @@ class BanditStage(Stage):
 
     @rule
     def _strings_that_can_be_listed(self) -> Iterator[Mistake]:
-        """Yield mistakes: too many groups of strings to list, or groups of 1 that need a comparison."""
+        """Yield mistakes: too many groups of strings to list, or groups of 1 with nothing to compare."""
         args = self.args
         if (groups := args.strings**args.group) > MOST_GROUPS:
             words = f"{args.strings} strings make {groups:,} groups; at most {MOST_GROUPS:,} are listed"
@@ -69,7 +69,7 @@ class BanditStage(Stage):
 
     @rule
     def _a_penalty_in_one_place(self) -> Iterator[Mistake]:
-        """Yield a penalty without a coefficient, a coefficient alone, and an impossible combination."""
+        """Yield mistakes: a KL penalty without coefficient or place, or in a place that is not possible."""
         args = self.args
         if args.objective == "dpo":
             if not args.beta or args.kl != "none":
@@ -81,7 +81,7 @@ class BanditStage(Stage):
 
     @rule
     def _a_critic_of_gae(self) -> Iterator[Mistake]:
-        """Yield keys that another advantage, or another objective, does not read."""
+        """Yield keys that belong to another advantage or to another objective."""
         args = self.args
         if args.advantage != "gae":
             for name in ("lam", "critic_error"):

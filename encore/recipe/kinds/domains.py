@@ -1,4 +1,4 @@
-"""The stages with prompts of several tasks; each task has its share of the prompts and its rewards."""
+"""The stages with prompts of several tasks, which are called domains."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ class DomainStage(RolloutStage):
 
     @property
     def weights(self) -> dict[str, dict[str, float]]:
-        """The rewards by their place in the stage: `rewards`, or `domains.NAME.rewards` of each domain."""
+        """The weights of rewards by their place: `rewards`, or `domains.NAME.rewards` of each domain."""
         if self.domains is None:
             return super().weights
         return {f"domains.{name}.rewards": domain.rewards or {} for name, domain in self.domains.items()}

@@ -27,7 +27,7 @@ class DpoStage(TuningStage, MeasuredStage):
     saved_dtype: Dtype | None = None  # dtype of the saved weights, as in stage pretrain
     # the pairs of each prompt's ranking to learn from
     pairs: Literal["all", "best_worst", "one"] | None = None
-    problems: Positive | None = None  # how many prompts to train on, the first ones; default: all
+    problems: Positive | None = None  # number of prompts to train on, the first ones; default: all
 
     @rule
     def _losses(self) -> Iterator[Mistake]:

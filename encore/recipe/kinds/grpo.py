@@ -74,11 +74,11 @@ class GrpoStage(DomainStage):
     # probabilities (min), or their sum: encore/rewards/learned.py
     aggregation: Literal["last", "product", "min", "sum"] | None = None
     # {step: cap}, instead of args.max_completion_length: the cap of all rollouts after this number of
-    # optimizer steps, rising from step 0 on. If loss_type dr_grpo divides by the cap, and for soft_overlong,
-    # it is the rollout's cap.
+    # optimizer steps, rising from step 0 on. Loss_type dr_grpo, which divides by a cap, and soft_overlong
+    # read the rollout's cap.
     caps: dict[OptimizerStep, Positive] | None = None
-    # The keys below have no argument in TRL; without them the objective is TRL's. The advantage, instead of
-    # TRL's; equations: encore/objectives/advantages.py and, for process, process_supervision.py
+    # The advantage, instead of TRL's; equations: encore/objectives/advantages.py and, for process,
+    # process_supervision.py. TRL has no argument for this key and the keys below.
     advantage: (
         Literal["leave_one_out", "moving_average", "raw", "best", "positive", "above_mean", "process"] | None
     ) = None
@@ -109,7 +109,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _shared_prompts(self) -> Iterator[Mistake]:
-        """Yield a mistake for shared prompts on several GPUs, which must call the model equally often."""
+        """Yield a mistake for shared prompts on several GPUs, which would call the model unequally often."""
         if self.share_prompts and self.resources.gpu > 1:
             words = f"not for several GPUs, but resources.gpu is {self.resources.gpu}; remove one of them"
             yield "share_prompts", words
@@ -176,7 +176,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _steps_to_aggregate(self) -> Iterator[Mistake]:
-        """Yield keys that hide where the steps of a completion end, although the reward needs the steps."""
+        """Yield keys with which `aggregation` cannot find or score the steps of a completion."""
         if self.aggregation is None:
             return
         if self.domains is not None:
@@ -204,7 +204,7 @@ class GrpoStage(DomainStage):
 
     @rule
     def _advantage(self) -> Iterator[Mistake]:
-        """Yield keys that an advantage other than TRL's would ignore, or cannot have."""
+        """Yield keys that the chosen advantage would ignore, or cannot be combined with."""
         args, advantage = self.args, self.advantage
         if advantage in ACCURACY_ALONE:
             for name, weight in (self.rewards or {}).items():

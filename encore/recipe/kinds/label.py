@@ -73,7 +73,7 @@ class LabelStage(Stage):
     validation: Share | None = None  # share of the prompts that are not trained on; default 0.1
     task: Annotated[Comparisons, refusing("a world", NO_WORLD)] | None = None  # for by: dataset: the task
     template: str | None = None  # for by: dataset: the template
-    problems: Positive | None = None  # for by: dataset: how many rows, the first ones
+    problems: Positive | None = None  # for by: dataset: number of rows, the first ones
 
     @property
     def held_out(self) -> float:
@@ -107,7 +107,7 @@ class LabelStage(Stage):
 
     @rule
     def _dials(self) -> Iterator[Mistake]:
-        """Yield dials that `by` lacks, and dials that other keys already determine."""
+        """Yield mistakes: dials that `by` does not have, a missing dial, or one that others determine."""
         by, set_dials = self.by, self.labeller.model_fields_set
         dials = DIALS.get(by, ())
         for dial in self.labeller.said:
@@ -142,7 +142,7 @@ class LabelStage(Stage):
 
     @rule
     def _data_set(self) -> Iterator[Mistake]:
-        """Yield keys of a data set without a data set, and a mistake if the data set is missing."""
+        """Yield keys that only `by: dataset` may have or, for `by: dataset`, a missing `task`."""
         if self.by == "dataset":
             if self.task is None:
                 yield "task", "missing; by: dataset needs it"
@@ -155,7 +155,7 @@ class LabelStage(Stage):
 
     @rule
     def _demonstrations(self) -> Iterator[Mistake]:
-        """Yield `keep: right` without the verifier, and a `validation` split of demonstrations."""
+        """Yield mistakes: `keep: right` without the verifier, or a `validation` split of demonstrations."""
         if self.keep == "preferences":
             return
         if self.keep == "right" and self.by != "verifier":
@@ -167,7 +167,7 @@ class LabelStage(Stage):
 
 
 def check_relabels(by: str, where: str) -> None:
-    """Raise UserError unless labeller `by` can label preferences anew, which have lost their task."""
+    """Raise UserError unless labeller `by` can label preferences again, which no longer have their task."""
     if by not in AGAIN:
         raise UserError(
             f"by: {by} takes samples, but {where} makes preferences, which only {' or '.join(AGAIN)} takes"

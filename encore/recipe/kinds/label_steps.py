@@ -15,7 +15,7 @@ OF_DATASETS = ("task", "template", "problems")
 
 
 class LabelStepsStage(FromPolicy, Engine):
-    """A stage that labels the steps of samples by rollouts from each step, or takes labels of a data set."""
+    """A stage that makes step labels, by rollouts from each step of samples or from a labelled data set."""
 
     product = "step labels"
     takes = {"data": "samples"}
@@ -30,7 +30,7 @@ class LabelStepsStage(FromPolicy, Engine):
     estimation: Literal["hard", "soft"] | None = None
     task: LabelledSteps | None = None  # for dataset: the task; template and problems as well
     template: str | None = None
-    problems: Positive | None = None  # how many rows, the first ones
+    problems: Positive | None = None  # number of rows, the first ones
 
     def unsound(self) -> Iterator[Mistake]:
         """Yield the mistakes within the task and the template."""
@@ -41,7 +41,7 @@ class LabelStepsStage(FromPolicy, Engine):
 
     @rule
     def _one_start(self) -> Iterator[Mistake]:
-        """Yield a mistake unless rollouts start from exactly one model, or from none for a data set."""
+        """Yield a mistake if labels by rollouts do not start from exactly one model."""
         if self.by == "rollouts":
             yield from super()._one_start()
 

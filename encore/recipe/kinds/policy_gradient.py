@@ -1,4 +1,4 @@
-"""Stage `policy_gradient`: the naive, the unclipped and the clipped policy gradient of a lecture."""
+"""Stage `policy_gradient`: the naive, unclipped and clipped policy gradient of CS336, lecture 17."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -15,7 +15,7 @@ COMPARING = ("centered", "normalized")
 
 
 class PolicyGradientStage(Rewarded, Asking):
-    """A stage that trains the policy by one of the lecture's policy gradients."""
+    """A stage that trains the policy by one of the policy gradients of CS336, lecture 17."""
 
     stands_for = {"chat": ("template",)}
     required = ("task", "template", "rewards")
@@ -36,7 +36,7 @@ class PolicyGradientStage(Rewarded, Asking):
 
     @rule
     def _responses_to_compare(self) -> Iterator[Mistake]:
-        """Yield a delta that compares more responses than there are, and soft_overlong without its cache."""
+        """Yield mistakes: a delta that needs several responses to a prompt, or reward soft_overlong."""
         check_overlong(self.rewards or {}, None, None)
         responses, delta = self.args.num_generations, self.args.delta
         if responses < 2 and delta in COMPARING:
@@ -45,6 +45,6 @@ class PolicyGradientStage(Rewarded, Asking):
 
     @rule
     def _ratio(self) -> Iterator[Mistake]:
-        """Yield a mistake if a defect of the ratio is asked for, but the loss has no ratio."""
+        """Yield a mistake if `log_ratio` is set, but the loss has no ratio."""
         if self.args.log_ratio and self.args.loss == "naive":
             yield "args.log_ratio", "loss naive has no ratio; use unclipped or clipped"

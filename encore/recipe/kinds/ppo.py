@@ -76,21 +76,21 @@ class PpoStage(RolloutStage):
     args: PpoArgs = PpoArgs()
     # the critic's start; default: the reward model if there is one, otherwise the policy
     critic: Literal["reward_model", "policy", "random"] | None = None
-    # the reward reward_model is the safety model's score if this score is below the threshold, and else the
-    # reward model's score: the piecewise combination of Llama 2 (arXiv 2307.09288, §3.2.3)
+    # The score of the safety model below which this score becomes reward `reward_model`; otherwise the reward
+    # is the reward model's score. It is the piecewise combination of Llama 2 (arXiv 2307.09288, §3.2.3).
     safety_threshold: float | None = None
     ptx: Ptx | None = None
 
     @rule
     def _arguments_of_grpo(self) -> Iterator[Mistake]:
-        """Yield arguments of GRPO that mean nothing with a critic."""
+        """Yield arguments of GRPO with a value that PPO cannot have."""
         for name, (value_of_ppo, why) in FIXED.items():
             if (value := getattr(self.args, name)) != value_of_ppo:
                 yield f"args.{name}", f"expected {shown(value_of_ppo)}, got {shown(value)}: {why}"
 
     @rule
     def _scores(self) -> Iterator[Mistake]:
-        """Yield mistakes: a KL target that nothing can reach, and two penalties for the same truncation."""
+        """Yield mistakes: a KL target with coefficient 0, or two penalties for the same truncation."""
         if self.args.kl_target is not None and not self.args.kl_coef:
             yield "args.kl_target", "kl_coef is 0; expected a larger value to start from"
         if self.args.missing_eos_penalty is not None and self.args.missing_eos_score is not None:
@@ -132,7 +132,7 @@ class PpoStage(RolloutStage):
 
     @rule
     def _critic_with_adapters(self) -> Iterator[Mistake]:
-        """Yield a mistake for a critic that has no layers for adapters."""
+        """Yield a mistake for adapters on a critic with random weights."""
         if self.lora and self.critic == "random":
             words = "random has learnt nothing that adapters could add to; take policy or reward_model"
             yield "critic", words

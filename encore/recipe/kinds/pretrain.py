@@ -24,14 +24,14 @@ class PretrainStage(MeasuredStage):
     task: CorpusTask | None = None
     template: str | None = None
     corpus: Corpus | None = None
-    # dtype of the saved weights. Default: the dtype of training, which with args.bf16 is float32. Rounded to
-    # bfloat16, the next stage would lose most of what RL at a small rate has changed.
+    # dtype of the saved weights. Default: the dtype of training, which with args.bf16 is float32. Saved in
+    # bfloat16, weights would lose most of what RL at a small learning rate has changed.
     saved_dtype: Dtype | None = None
     model: Shape | None = None
 
     @classmethod
     def further_mistakes(cls, value: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Yield a mistake for every role in `needs` except `data`, the only role of this stage."""
+        """Yield a mistake for every role in `needs`: this stage needs no other stage."""
         needs = value.get("needs")
         for role in needs if isinstance(needs, Mapping) else ():
             yield mistake(("needs", role), unknown_key(role, []))

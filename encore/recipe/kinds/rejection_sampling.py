@@ -1,4 +1,4 @@
-"""Stage `rejection_sampling`: the policy's right completions, as demonstrations."""
+"""Stage `rejection_sampling`: the policy's right completions are made demonstrations."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -28,7 +28,7 @@ class RejectionSamplingStage(Drawing):
 
     @rule
     def _thresholds(self) -> Iterator[Mistake]:
-        """Yield a threshold of a reward that the task lacks, or that all completions or none would pass."""
+        """Yield mistakes: a reward that the task lacks, or a threshold that all completions or none pass."""
         world = self.task.make_world() if self.task else None
         known("keep", self.keep, [*COMMON, *(world.rewards if world else {})], "reward", as_key=True)
         for name, least in self.keep.items():

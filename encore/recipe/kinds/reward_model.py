@@ -13,7 +13,7 @@ OF_COMPARISONS = ("demonstrations", "lora", "members", "normalize")
 
 
 class RewardModelStage(TuningStage):
-    """A stage that trains a reward model. With `lora` its head is trained whole.
+    """A stage that trains a reward model. Also with `lora`, its head is trained without adapters.
 
     The examples of a batch are prompts or, for shuffled comparisons, pairs.
     """
@@ -26,7 +26,7 @@ class RewardModelStage(TuningStage):
     run: Literal["reward_model"]
     needs: dict[Literal["policy", "data", "demonstrations"], str] = {}
     args: RewardArgs = RewardArgs()
-    # the demonstrations whose mean reward is set to 0, instead of needs.demonstrations
+    # demonstrations whose mean reward is set to 0; needs.demonstrations may name a stage with them instead
     demonstrations: DemonstrationSource | None = None
     # all pairs of a prompt as one batch element, or each pair as one
     comparisons: Literal["grouped", "shuffled"] | None = None
@@ -34,7 +34,7 @@ class RewardModelStage(TuningStage):
     # verifier of its answer (an outcome reward model); steps: also at the end of each step, by its world's
     # step verifier or a stage label_steps (a process reward model).
     labels: Literal["outcome", "steps"] | None = None
-    problems: Positive | None = None  # how many prompts to train on, the first ones; default: all
+    problems: Positive | None = None  # number of prompts to train on, the first ones; default: all
     members: Positive = 1  # number of members of an ensemble, which differ in head and order of the data
     normalize: Literal["mean", "unit"] | None = (
         None  # scale of rewards: mean 0 (the default), or also standard deviation 1
@@ -42,7 +42,7 @@ class RewardModelStage(TuningStage):
 
     @rule
     def _comparisons_or_labels(self) -> Iterator[Mistake]:
-        """Yield a mistake unless there are either comparisons or labels, and keys that labels exclude."""
+        """Yield mistakes: not exactly one of comparisons and labels, or keys that labels exclude."""
         if (self.labels is None) == (self.comparisons is None):
             yield "labels, comparisons", "expected exactly one of the two"
             return
@@ -53,7 +53,7 @@ class RewardModelStage(TuningStage):
 
     @rule
     def _one_centre(self) -> Iterator[Mistake]:
-        """Yield mistakes: demonstrations with two sources, or with mistakes in their source."""
+        """Yield mistakes: two sources of demonstrations, or mistakes within the source."""
         if self.demonstrations is None:
             return
         if "demonstrations" in self.needs:

@@ -14,7 +14,7 @@ from encore.recipe.task import Rewarded
 
 REWARD_MODEL, SAFETY_MODEL = LEARNED = ("reward_model", "safety_model")  # rewards by models of a recipe
 FARTHEST = 100_000  # divisors are tried up to this number
-# arguments that change what completions are drawn from, or how -> the value without effect
+# arguments that change how completions are drawn -> the value that has no effect
 PLAIN = {"use_vllm": False, "top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": False}
 
@@ -22,7 +22,7 @@ PLAIN |= {"generation_kwargs": None, "use_transformers_continuous_batching": Fal
 class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
     """A stage that trains the policy on rewards of its own completions.
 
-    With `global_batch`, which counts completions, a rollout has args.generation_batch_size of them.
+    With `global_batch`, a number of completions, a rollout has args.generation_batch_size completions.
     """
 
     required = ("task", "template", "rewards", "args")
@@ -44,23 +44,23 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def weights(self) -> dict[str, dict[str, float]]:
-        """The rewards by their place in the stage."""
+        """The weights of rewards by their place in the stage: `rewards`."""
         return {"rewards": self.rewards or {}}
 
     @property
     def serving(self) -> int:
-        """The GPUs of the stage's vLLM server."""
+        """The number of GPUs of the stage's vLLM server."""
         return self.vllm_gpus or 0
 
     @property
     def batches(self) -> dict[str, int]:
-        """The completions of an optimizer step and of a rollout, by the keys that set them."""
+        """The numbers of completions of an optimizer step and of a rollout, by the keys that set them."""
         whole = self.args.generation_batch_size
         of_rollout = {"args.generation_batch_size": whole} if whole and self.global_batch else {}
         return super().batches | of_rollout
 
     def completions(self, processes: int = 1) -> int:
-        """Return the completions of a rollout, over all processes; unset keys follow TRL's rule."""
+        """Return the number of completions of a rollout, over all processes, by TRL's rule for unset keys."""
         if stated := self.args.generation_batch_size or self.global_batch:
             return stated
         micro_batches = self.args.steps_per_generation or self.args.gradient_accumulation_steps
@@ -68,7 +68,10 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def lengths(self) -> tuple[int, int] | None:
-        """The lengths of a rollout and of an optimizer step, in `units`; None if TRL sets the rollout's."""
+        """The lengths of a rollout and of an optimizer step; None if TRL sets the length of a rollout.
+
+        They are in completions if the stage has `global_batch`, otherwise in micro-batches.
+        """
         if self.global_batch:
             whole = self.args.generation_batch_size
             return (whole, self.global_batch) if whole else None
@@ -77,7 +80,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @property
     def units(self) -> tuple[str, str]:
-        """The fields of `lengths`, which count completions or micro-batches."""
+        """The names of the two keys from which `lengths` are read."""
         if self.global_batch:
             return "generation_batch_size", "global_batch"
         return "steps_per_generation", "gradient_accumulation_steps"
@@ -90,7 +93,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
 
     @rule
     def _whole_groups(self) -> Iterator[Mistake]:
-        """Yield a mistake if a rollout is not whole micro-batches and groups."""
+        """Yield a mistake unless a rollout consists of whole micro-batches and whole groups."""
         args = self.args
         if args.generation_batch_size and args.steps_per_generation:
             words = "steps_per_generation is given too; remove one of the two"

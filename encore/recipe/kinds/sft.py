@@ -34,7 +34,7 @@ class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
     needs: dict[Literal["policy", "data"], str] = {}
     args: SftArgs = SftArgs()
     decontaminate: bool = False  # whether to keep out prompts of evaluations, as in stage grpo
-    # how many rows of needs.data or of a data set, the first ones
+    # number of rows of needs.data or of a data set, the first ones
     problems: Positive | None = None
     also: dict[Identifier, MixedIn] = {}
     saved_dtype: Dtype | None = None  # dtype of the saved weights, as in stage pretrain
@@ -64,7 +64,7 @@ class SftStage(DemonstrationSource, TuningStage, MeasuredStage):
 
     @rule
     def _sources_beside(self) -> Iterator[Mistake]:
-        """Yield sources of `also` that have mistakes, or that leave the first source no share."""
+        """Yield the mistakes in sources of `also`, and shares that leave the first source none."""
         for name, source in self.also.items():
             if name in FIRST:
                 yield f"also.{name}", "a reserved name; call the source something else"

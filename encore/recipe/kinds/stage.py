@@ -85,14 +85,14 @@ class Stage(Model):
         yield from ()
 
     def broken(self) -> Iterator[Mistake]:
-        """Yield what `unsound` yields or, if nothing, the mistakes by the rules, base classes first."""
+        """Yield the mistakes of `unsound` or, if it has none, of the rules, base classes first."""
         mistakes = [*below("", self.unsound())]
         yield from mistakes
         for check in () if mistakes else self.rules:
             yield from below("", check(self))
 
     def incomplete(self) -> Iterator[Mistake]:
-        """Yield the first missing key or, if there is none, the first field of `args` left to a default."""
+        """Yield the first missing key or else the first field of `written_out` left to a default."""
         stood_for = {name for key in self.model_fields_set for name in self.stands_for.get(key, ())}
         for key in self.required:
             if key not in stood_for and not _is_said(self, key):
@@ -131,7 +131,7 @@ class Stage(Model):
 
     @property
     def parts(self) -> Mapping[str, Formed]:
-        """The parts of the stage that ask questions, by the name of a domain or further source, or by ""."""
+        """The parts that ask questions, by name: domains, further sources, or "" for the stage itself."""
         return {"": self} if isinstance(self, Formed) else {}
 
     @property
@@ -141,12 +141,12 @@ class Stage(Model):
 
     @property
     def serving(self) -> int:
-        """The GPUs of the stage's vLLM server."""
+        """The number of GPUs of the stage's vLLM server."""
         return 0
 
     @property
     def training_nodes(self) -> int:
-        """The number of machines that train; a vLLM server has one more if there are several: the last."""
+        """The number of machines that train: all but the last, if a vLLM server has the last of several."""
         nodes = self.resources.nodes
         return nodes - 1 if nodes > 1 and self.serving else nodes
 
@@ -157,7 +157,7 @@ class Stage(Model):
 
     @rule
     def _one_machine(self) -> Iterator[Mistake]:
-        """Yield resources that no machine, or not the requested number of machines, can provide."""
+        """Yield mistakes: more GPUs than a machine has, or several machines for a stage that runs on one."""
         nodes, gpus = self.resources.nodes, self.resources.gpu
         if nodes == 1:
             check_one(gpus, self.serving)
@@ -209,7 +209,7 @@ class Asking(FromPolicy, Asked):
 
 
 class Drawing(Asking, Engine):
-    """A stage that draws completions of the policy, by an engine of evaluations."""
+    """A stage that draws completions of the policy, with the engines that evaluations use too."""
 
     stands_for = {"chat": ("template",)}
 

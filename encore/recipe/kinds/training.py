@@ -29,19 +29,19 @@ class TrainingStage(Stage):
     holds_data_out: ClassVar[bool] = False  # whether the stage has held-out data to evaluate on
 
     args: TrainingArgs = TrainingArgs()
-    # Examples of an optimizer step. If it is given, the number of GPUs decides how many fall to each, and in
-    # how many micro-batches of at most args.per_device_train_batch_size; several GPUs need it.
+    # Number of examples in an optimizer step, over all GPUs. Each GPU takes an equal part, in micro-batches
+    # of at most args.per_device_train_batch_size examples. On several GPUs it must be set.
     global_batch: Positive | None = None
 
     @property
     def batches(self) -> dict[str, int]:
-        """The examples of an optimizer step over all processes, by the key that sets them, or {}."""
+        """The number of examples in an optimizer step over all processes, by the key that sets it; or {}."""
         return {"global_batch": self.global_batch} if self.global_batch else {}
 
     def portion(self, processes: int) -> Portion:
         """Return the portion of a batch that each of `processes` processes takes.
 
-        Raises UserError if the batch does not divide.
+        Raises UserError if the batch cannot be divided equally.
         """
         rows = self.args.per_device_train_batch_size
         if not self.batches:
@@ -49,13 +49,13 @@ class TrainingStage(Stage):
         return divided(self.batches, processes, rows, getattr(self.args, "loss_type", None) == "bnpo")
 
     def step_size(self, processes: int) -> int:
-        """Return the examples of an optimizer step over all processes."""
+        """Return the number of examples in an optimizer step, over all processes."""
         rows = self.args.per_device_train_batch_size * self.args.gradient_accumulation_steps
         return self.global_batch or rows * processes
 
     @property
     def steps(self) -> int | None:
-        """The optimizer steps of each member of an ensemble; None if the stage is measured in epochs."""
+        """The number of optimizer steps (in an ensemble, of each member); None if epochs are set instead."""
         return self.args.max_steps if self.args.max_steps > 0 else None
 
     @rule
@@ -80,7 +80,7 @@ class TrainingStage(Stage):
 
     @rule
     def _same_batch_on_any_number_of_gpus(self) -> Iterator[Mistake]:
-        """Yield keys that make the batch depend on the number of GPUs, or a batch that does not divide."""
+        """Yield mistakes: a batch that depends on the number of GPUs, or that they cannot divide equally."""
         gpus, training = self.resources.gpu, self.training_nodes
         if self.global_batch is None:
             if max(gpus, training) > 1:
@@ -115,14 +115,14 @@ class TrainingStage(Stage):
 class MeasuredStage(TrainingStage):
     """A stage whose model can be measured before its end."""
 
-    # Keeps the model each time this number of optimizer steps is done, on disk beside the product, and
-    # measures it on the tasks of the checkpoint that is the stage's product, in one job each:
-    # evals/<checkpoint>_step<n>.json, and a figure of the report.
+    # The number of optimizer steps between two measurements of the model. Each time it is saved beside the
+    # product, and a job measures it on the tasks of the checkpoint that is the stage's product. The results
+    # are evals/<checkpoint>_step<n>.json and a figure of the report.
     evaluate_every: Positive | None = None
 
     @rule
     def _measured_before_the_end(self) -> Iterator[Mistake]:
-        """Yield mistakes of the steps to measure: not known beforehand, after the end, or too many."""
+        """Yield mistakes in the steps to measure: not known beforehand, after the end, or too many."""
         every, steps = self.evaluate_every, self.args.max_steps
         if every is None:
             return
@@ -139,7 +139,7 @@ class MeasuredStage(TrainingStage):
 
     @property
     def marks(self) -> range:
-        """The steps after which the model is measured, except the last one."""
+        """The steps after which the model is measured; the end of the stage is not one of them."""
         every = self.evaluate_every
         return range(every, self.args.max_steps, every) if every else range(0)
 
