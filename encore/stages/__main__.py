@@ -39,8 +39,8 @@ from encore.stages.outcome import Outcome
 LOG = "train.log"  # file beside metrics.json into which Snakemake writes a stage's stderr
 
 
-# makes the product of a stage in the folder `final` of the job's workdir; takes the stage as the model of its
-# kind
+# a function that makes a stage's product in the folder `final` of the job's workdir; its first argument is
+# the stage, as the pydantic model of its kind
 Run = Callable[[Any, Job], Outcome]
 
 
@@ -147,7 +147,7 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
 
 
 def load() -> None:
-    """Import early the modules that `main` needs later; the environment is set before."""
+    """Import the modules that `main` needs, before there is a job; the environment must be set already."""
     for kind in KINDS:
         importlib.import_module(f"encore.stages.{kind}")
     # imported here, because the environment is set only now
