@@ -182,7 +182,7 @@ def _normalised(
 ) -> tuple[list[float], list[float]]:
     """Return the bias and the scale of each member, from its raw rewards.
 
-    `shown`: whether the bias centres the rewards of demonstrations, not those of training responses.
+    `shown`: whether the bias centres the rewards of demonstrations instead of training responses.
     """
     centred = raw["demonstrations" if shown else "train"]
     scale = [max(float(values.std()), 1e-8) if normalize == "unit" else 1.0 for values in raw["train"]]

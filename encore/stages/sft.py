@@ -148,7 +148,7 @@ def _clean(
 def documents(
     rows: Sequence[Demonstration], tokenizer: Any, whole: bool, max_length: int | None = None
 ) -> list[dict[str, list[int]]]:
-    """Return `input_ids` and `labels` of each demonstration, without those of more than `max_length` tokens.
+    """Return `input_ids` and `labels` of each demonstration that has at most `max_length` tokens.
 
     With `whole` the loss is on the prompts as well.
     """

@@ -8,7 +8,7 @@ from encore.recipe.graph import Graph, Node
 MINUTES = 120  # minutes of a job, unless the recipe sets them
 LONGEST = 2880  # largest number of minutes of a job: few partitions grant more than two days
 MEMORY = 4000  # MB of a machine's memory for a job, unless the recipe sets them
-MEMORY_OF_A_GPU = 64_000  # MB of a machine's memory to add for each GPU
+MEMORY_OF_A_GPU = 64_000  # further MB of a machine's memory for each GPU
 
 # returns a resource from a job's wildcards and, for some resources, the number of the attempt
 Ask = Callable[..., int | str | None]
@@ -17,8 +17,8 @@ Ask = Callable[..., int | str | None]
 def of_job(graph: Graph, node: Callable[[Any], Node]) -> dict[str, Ask]:
     """Return resource -> function for the resources of a job; `node` returns the node of its wildcards.
 
-    `gpu` counts all GPUs; `vllm_gpu` counts those of them that a vLLM server gets. A job that is tried again
-    gets more memory and time, because it may have failed for lack of them.
+    `gpu` counts all GPUs, and `vllm_gpu` the GPUs among them that a vLLM server gets. A job that is tried
+    again gets more memory and time, because it may have failed for lack of them.
     """
     return {
         "gpu": lambda w: graph.machine(node(w)).gpus,

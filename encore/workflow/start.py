@@ -82,8 +82,8 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
 def _lock(runs_jobs: bool) -> TextIO | None:
     """Take and return the lock of the folder; None if another process holds it and no jobs will run.
 
-    If jobs will run, those of an earlier run that are still in Slurm are ended. Raises UserError if jobs will
-    run and another process holds the lock.
+    If jobs will run, the jobs of an earlier run that are still in Slurm are ended. Raises UserError if jobs
+    will run and another process holds the lock.
     """
     try:
         lock = only_one(LOCK, busy)

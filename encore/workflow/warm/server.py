@@ -212,7 +212,7 @@ def _load(request: Request) -> Loaded:
 def _fits(request: Request, loaded: Loaded) -> bool:
     """Return whether a forked job would do the same as a plain process.
 
-    Its environment, folder and code must be those of the imports, and its client in this server's session.
+    Its environment, folder and code must be as at the imports, and its client in this server's session.
     """
     same = _settings(request.environment) == _settings(loaded.environment)
     if not same or request.folder != os.getcwd() or request.module not in COMMANDS:
