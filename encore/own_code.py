@@ -30,11 +30,11 @@ LIMIT = 60.0  # seconds that a call may take
 
 
 class Failed(UserError):
-    """An error that a user's code raised because of the arguments of the call."""
+    """An error that a user's code raised when it was called."""
 
 
 def is_own(name: object) -> bool:
-    """Return whether a name of a recipe names a user's code."""
+    """Return whether a name in a recipe, such as `my_module:name`, refers to a user's code."""
     return isinstance(name, str) and ":" in name
 
 
@@ -115,7 +115,7 @@ def _watched(name: str, limit: float) -> Iterator[None]:
 
 @cache
 def _watch(process: int) -> subprocess.Popen[bytes]:
-    """Return the watcher of the process with id `process`, which is this one; a fork starts another."""
+    """Return the process that watches this process, whose id is `process`; a fork starts its own."""
     command = [sys.executable, "-I", "-S", own_watch.__file__, str(process)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, bufsize=0)
 

@@ -54,7 +54,7 @@ def of_node(graph: Graph, node: Node, digest: Digest = digests.of_file) -> str |
 
 
 def of_result(result: Path, made_from: str, digest: Digest = digests.of_file) -> str | None:
-    """Return why a result is not as a job left it after making it from lineage `made_from`; None if it is."""
+    """Return why a result was not made from the lineage `made_from` or has changed since, or None."""
     return unlike(result, made_from) or changed(result, digest)
 
 
@@ -68,7 +68,7 @@ def unlike(result: Path, made_from: str) -> str | None:
 
 
 def changed(result: Path, digest: Digest = digests.of_file) -> str | None:
-    """Return a phrase for a file of a result that is missing or has changed; None if all are unchanged.
+    """Return a phrase about a missing or changed file of a result; None if all are unchanged.
 
     A result without a list of digests counts as unchanged.
     """
@@ -105,7 +105,7 @@ def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None
 
 
 def of_products(data: Mapping[str, Any], root: Path = Path(), digest: Digest = digests.of_file) -> str | None:
-    """Return a phrase for a model of a stage that is missing or has changed; None if all are unchanged.
+    """Return a phrase about a missing or changed model of a stage; None if all are unchanged.
 
     `data` is the content of the stage's metrics.json, and `root` the folder of the run.
     """
@@ -120,7 +120,7 @@ def of_products(data: Mapping[str, Any], root: Path = Path(), digest: Digest = d
 
 
 def of_evaluation(graph: Graph, node: Node) -> str | None:
-    """Return a phrase for a model of an evaluation that has changed since; None if all are unchanged.
+    """Return a phrase about a model that has changed since an evaluation used it; None if none has.
 
     The models are the checkpoint that was measured, and others such as a reward model that scored it.
     """

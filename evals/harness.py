@@ -149,7 +149,7 @@ def _row(task: EvalTask, item: int, instance: Any) -> Row:
 
 
 def _score(benchmark: Benchmark, instances: Sequence[Any], row: Row) -> None:
-    """Add to `row` the score of an item, by its one response or, for likelihoods, one for each choice."""
+    """Add to `row` an item's score, from its one response, or from the likelihood of each choice."""
     loaded, doc = benchmark.task, instances[0].doc
     filtered = [instance.filtered_resps[benchmark.filter] for instance in instances]
     try:

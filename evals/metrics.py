@@ -100,7 +100,10 @@ def right(rows: list[Row], k: tuple[int, ...], tokens: Floats) -> dict[str, tupl
 
 
 def _by_answer(name: str, values: Floats, correct: Bools) -> dict[str, tuple[Floats, Floats]]:
-    """Return the means of `values` over right and over wrong samples; both arrays (items, samples)."""
+    """Return numerators and denominators of the means of `values` over right and over wrong samples.
+
+    Both arrays are (items, samples).
+    """
     return {
         f"{name}_{side}": ((values * of).sum(axis=1), of.sum(axis=1).astype(float))
         for side, of in (("correct", correct), ("incorrect", ~correct))

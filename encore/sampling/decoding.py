@@ -159,7 +159,7 @@ class Decoder:
     def blocks(
         self, ids: torch.Tensor, places: torch.Tensor, slot: int, cache: Cache, bias: torch.Tensor
     ) -> torch.Tensor:
-        """Return the last layer's output (rows, width) at the last of `ids` (rows, n), BLOCK at a time."""
+        """Return the last layer's output (rows, width) at the last of `ids` (rows, n), read in blocks."""
         size = max(1, BLOCK // len(ids))
         for ids_of, places_of in zip(ids.split(size, dim=1), places.split(size, dim=1), strict=True):
             count, end = ids_of.shape[1], slot + ids_of.shape[1]
@@ -205,7 +205,7 @@ def _dense(mlp: Any) -> Mlp:
 
 
 def _sparse(mlp: Any) -> Mlp:
-    """Return a mixture of experts. All run on each token: if small, that is faster than sorting tokens."""
+    """Return a mixture of experts. All experts read each token, faster for small ones than sorting tokens."""
     router, gate_up, down = mlp.gate.weight, mlp.experts.gate_up_proj, mlp.experts.down_proj
     visited, whole = mlp.gate.top_k, mlp.gate.norm_topk_prob
 
@@ -223,7 +223,7 @@ def _sparse(mlp: Any) -> Mlp:
 
 
 def of_rows(cache: Cache, rows: torch.Tensor, used: int) -> Cache:
-    """Return a cache with the rows number `rows` of `cache`, of which the first `used` columns are copied."""
+    """Return a cache with the rows of `cache` whose indices are `rows`, with the first `used` columns."""
 
     def copied(part: torch.Tensor) -> torch.Tensor:
         new = part.new_empty((len(rows), *part.shape[1:]))

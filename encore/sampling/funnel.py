@@ -22,7 +22,7 @@ TOLERANCE = 1e-9  # absorbs rounding errors of a score
 
 
 def steps(thresholds: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the names of all steps of a funnel in order, which metrics.json does not keep."""
+    """Return the names of all steps of a funnel in order; metrics.json does not keep the order."""
     return ("sampled", "ended", "right", *sorted(thresholds), "distinct", "kept")
 
 
@@ -67,7 +67,7 @@ def metrics(funnel: Funnel, size: int) -> dict[str, float]:
 
 
 def emptied(funnel: Funnel, thresholds: Mapping[str, float]) -> str:
-    """Return the error line of a funnel that kept nothing: at which step, and what would help."""
+    """Return the error for a funnel that kept nothing: where the last completions were lost, what helps."""
     says = {"ended": "ended within the cap", "right": "right"}
     says |= {name: f"with {name} >= {thresholds[name]:g}" for name in sorted(thresholds)}
     last = next(step for step in funnel if not funnel[step])

@@ -59,7 +59,7 @@ class HuggingFaceSampler(HFLM):
         )
 
     def end_with(self, also: Sequence[int]) -> None:
-        """Set further tokens that end completions, besides the checkpoint's own end-of-sequence tokens."""
+        """Set further tokens, `also`, that end completions besides the checkpoint's own end tokens."""
         self.ends = self.own_ends | {*also}
         self.model.generation_config.eos_token_id = sorted(self.ends)
 
@@ -149,7 +149,7 @@ class HuggingFaceSampler(HFLM):
         return super()._loglikelihood_tokens(requests, *args, **options)
 
     def at_once(self, width: int) -> int:
-        """Return the number of rows in a batch; a row has `width` tokens, prompt and completion together."""
+        """Return how many rows fit into a batch; a row has `width` tokens, prompt and completion together."""
         if self.given:
             return self.given
         return rows_at_once(self.model.config, width, self.model.dtype.itemsize, free_bytes(self.device))

@@ -31,7 +31,7 @@ PRINTED = "".join(
 
 
 def calculator(calls: Sequence[str]) -> list[Answer]:
-    """Answer calls of one operation on two whole numbers each (encore/worlds/calculator.py)."""
+    """Answer calls such as `37*48`, each one operation on two whole numbers (encore/worlds/calculator.py)."""
     results = [calculate(call) for call in calls]
     return [(ERROR, False) if result is None else (result, True) for result in results]
 

@@ -17,8 +17,8 @@ SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/
 def command(environment: Mapping[str, str], shown: Sequence[str] = ()) -> list[str]:
     """Return the command that starts a sandbox; `shown`: further folders that programs may read.
 
-    Raises UserError if bubblewrap is not installed, unless `environment` has the variable of INSISTS with its
-    words, which switches the sandbox off.
+    Raises UserError if bubblewrap is not installed, unless the user has switched the sandbox off by the
+    environment variable in INSISTS.
     """
     if bare(environment):
         return _python()
@@ -51,7 +51,7 @@ def command(environment: Mapping[str, str], shown: Sequence[str] = ()) -> list[s
 
 
 def bare(environment: Mapping[str, str]) -> bool:
-    """Return whether the variable of INSISTS switches the sandbox off. Raises UserError for other words."""
+    """Return whether an environment variable switches the sandbox off. Raises UserError for a wrong value."""
     variable, words = INSISTS
     if variable in environment and environment[variable] != words:
         raise UserError(f'{variable}: expected "{words}", got {environment[variable]!r}')

@@ -81,7 +81,7 @@ def _encoded(value):
 
 
 def _filter(instructions):
-    """Return a function that puts its process under the filter; the C library is loaded before, here."""
+    """Return a function that puts its process under the filter; the C library is loaded before that."""
     held = ctypes.create_string_buffer(instructions)
     program = Filter(len(instructions) // 8, ctypes.cast(held, ctypes.c_void_p))
     prctl = ctypes.CDLL(None, use_errno=True).prctl

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 class Limits:
     """The limits of a program. `wall`, `cpu`: seconds; `memory`, `file`, `output`: bytes.
 
-    A busy machine changes no program's CPU time, hence no verdict; `wall` ends programs that only sleep.
+    CPU time, and so the verdict, is the same on a busy machine; `wall` ends programs that only sleep.
     `budget`: seconds of wall time for all programs of one call of `Pool.run`.
     """
 
@@ -61,7 +61,7 @@ class Job:
 class Result:
     """The values (calls,) of a program's calls, with `Failed` for a missing value.
 
-    `ended` says how it ended: done, time, output (too much), lost, too long (a program), or a signal's name.
+    `ended`: how the program ended: done, time, output (too much), lost, too long, or the name of a signal.
     """
 
     values: tuple[Any, ...]

@@ -89,7 +89,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _saved(folder: Path) -> str:
-    """Return a phrase that says what is kept of a training in `folder` if it ends now."""
+    """Return a phrase for the user about what `folder` has saved of a training if the training ends now."""
     names = (path.name.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*"))
     step = max((int(name) for name in names if name.isdigit()), default=None)
     if step is None:

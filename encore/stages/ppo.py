@@ -3,8 +3,8 @@
     python -m encore.stages ppo --config '{"task": …, "template": …, "rewards": …, "args": …}' \\
         --input policy=results/…/metrics.json --input reward_model=results/…/metrics.json …
 
-`args` has the fields of TRL's GRPOConfig, and fields of PPO such as kl_coef, gamma and lam. The product is the
-policy only; the critic is kept in the checkpoints during training. With `lora`, policy and critic have
+`args` has the fields of TRL's GRPOConfig, and fields of PPO such as kl_coef, gamma and lam. The product is
+the policy only; the critic is kept in the checkpoints during training. With `lora`, policy and critic have
 adapters of their own, and the KL is measured to the policy without its adapters unless there is an input
 `reference`.
 """

@@ -22,7 +22,7 @@ LOG = "vllm.log"  # file beside metrics.json
 
 @contextmanager
 def server(stage: RolloutStage, job: Job, args: Any) -> Iterator[Callable[[], None]]:
-    """Start the server that `args`, a GRPOConfig, ask for, if any, and stop it after the `with` block.
+    """Start a vLLM server if `args`, a GRPOConfig, ask for one, and stop it after the `with` block.
 
     Yields a function that waits until the server answers. Call it before the trainer is made, and after
     loading whatever can be loaded meanwhile. `args` get the server's address. If a stage has several

@@ -197,7 +197,7 @@ def _scored(
 
 
 def skipped(tasks: Sequence[Task]) -> dict[str, int]:
-    """Return the number of prompts that were too long: `skipped/long`, or `skipped/long/DOMAIN` for each."""
+    """Return the number of prompts that were too long: `skipped/long`, or `skipped/long/DOMAIN` by domain."""
     return {f"skipped/long/{task.name}".rstrip("/"): task.long for task in tasks if task.long is not None}
 
 

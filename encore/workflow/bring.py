@@ -66,7 +66,7 @@ def _products(data: Mapping[str, Any]) -> list[Path]:
 
 
 def _without_weights(metrics_json: Path, other: Path) -> str | None:
-    """Return a phrase for a stage's model that is missing or has changed in the folder `other`, or None."""
+    """Return a phrase about a missing or changed model of a stage in the folder `other`, or None."""
     try:
         data = sentinel.read_sentinel(metrics_json)
     except (OSError, ValueError):

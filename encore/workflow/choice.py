@@ -128,7 +128,7 @@ def _seeds(value: Any) -> int | tuple[int, ...] | None:
 
 
 def _check_seeds(value: int, kind: Any) -> None:
-    """Raise UserError unless a number is a valid number of seeds, or a valid seed."""
+    """Raise UserError unless `value` is a valid number of seeds or a valid seed, whichever `kind` is."""
     try:
         TypeAdapter(kind).validate_python(value)
     except ValidationError as error:

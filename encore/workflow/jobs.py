@@ -118,7 +118,7 @@ class Jobs:
         return Report(recipe, self.choice.scale, self.choice.report).page
 
     def first_page(self, quickstart: str) -> Path:
-        """Return the page to make if no target is named: a quickstart, or the page of the chosen parts."""
+        """Return the page if no target is named: of the quickstart, or of chosen arms, claims or seeds."""
         report = CHOSEN if self.choice.report == CHOSEN else "quickstart"
         return Report(self.choice.recipe or quickstart, self.choice.scale, report).page
 
@@ -158,14 +158,14 @@ class Jobs:
         return source.sentinel if source else "hub:" + json.dumps(leaf and leaf.model_dump(), sort_keys=True)
 
     def judges(self, w: Any) -> str:
-        """Return options of an evaluation: the training step to measure, and the models that score."""
+        """Return command-line options of an evaluation: the step to measure, and the models that score."""
         node = _node(w)
         step, inputs = self.graph.measured(node)[1], self.graph.inputs(node)
         scored_by = _options({role: source for role, source in inputs.items() if role != "model"})
         return f"--step {step} {scored_by}".rstrip() if step else scored_by
 
     def threads(self, w: Any) -> int:
-        """Return the number of threads that the recipe sets; --cores does not, as it would change results."""
+        """Return the recipe's number of threads, whatever --cores says, because it changes the results."""
         return self.graph.stage(_node(w)).threads
 
     def of_training(self) -> dict[str, Callable[[Any], Any]]:
@@ -270,7 +270,7 @@ class Jobs:
 
 
 def _node(w: Any) -> Node:
-    """Return the node of a job's wildcards."""
+    """Return the node that a job's wildcards name."""
     if isinstance(w, Node):  # a rule without wildcards
         return w
     kind, name = ("stage", w.stage) if "stage" in w.keys() else ("eval", w.checkpoint)  # noqa: SIM118

@@ -22,7 +22,7 @@ def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[
 
 
 def judged(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> str:
-    """Return a hash of what the look after the looks `taken` judges; after the last, of the report."""
+    """Return a hash of what the look after the looks `taken`, or else the report, is computed from."""
     return validity.judged(
         graph, recipe, nodes(graph, recipe, scale, taken), [asdict(look) for look in taken]
     )

@@ -139,7 +139,7 @@ def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
 
 
 def _named(folder: str, file: str) -> tuple[str, str]:
-    """Return name and kind of the node that makes `folder`/`file` in the folder of a run."""
+    """Return name and kind of the node that makes `folder`/`file` in results/recipe/scale/arm/seedN."""
     return (file.split(".")[0], "eval") if folder == "evals" else (folder, "stage")
 
 

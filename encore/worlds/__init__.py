@@ -171,7 +171,7 @@ def _draws(world: World, seed: int, split: str) -> Iterator[Problem]:
 
 
 def _like(value: Any, default: Any) -> bool:
-    """Return whether a YAML value fits a dial with this default; an empty tuple takes any list of numbers."""
+    """Return whether a YAML value fits a dial with this default; () as default fits any list of numbers."""
     if isinstance(default, tuple):
         number = int if default and isinstance(default[0], int) else int | float
         fits = isinstance(value, list | tuple) and (not default or len(value) == len(default))

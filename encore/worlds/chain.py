@@ -55,7 +55,7 @@ def _begun(problem: Problem) -> list[int]:
 
 
 def _idling(problem: Problem, steps: list[str], mean: float, rng: random.Random) -> str:
-    """Return the joined steps, each with `mean` dots on average; prescribed steps get no dots."""
+    """Return the joined steps, each with `mean` dots on average; the problem's own beginning gets none."""
     count = len(_begun(problem))
     return ",".join(steps[:count] + [step + dots(mean, rng) for step in steps[count:]])
 

@@ -134,7 +134,7 @@ def checked(
 def backward(world: "Countdown", problem: Problem, rng: random.Random, *, right: float = 1.0) -> str:
     """Return a document that first undoes the last step, from the target, and then has the steps before it.
 
-    If the last step takes two results, as in `(1+2)*(3+4)`, nothing is undone.
+    If the last step combines two results, as in `(1+2)*(3+4)`, nothing is undone.
     """
     steps = solution(problem).steps
     left, made = [str(number) for number in _given(problem)[0]], list[str]()

@@ -49,7 +49,7 @@ def _terms_of(question: str) -> list[str]:
 
 
 def _value(term: str, rule: str) -> int:
-    """Return the value of a term by a rule."""
+    """Return the value of a term, such as `3` or `J`, by a rule."""
     return RULES[rule].get(term) or int(term)
 
 
@@ -110,7 +110,7 @@ def untagged(
 
 
 def other_rule(problem: Problem, completion: str) -> float:
-    """Return 1 if the answer is the result by the other rule, else 0."""
+    """Return 1 if the answer is right by the rule that the question does not name, else 0."""
     return float(answer(completion) == str(_total(problem.question, OTHER[_rule_of(problem.question)])))
 
 

@@ -55,7 +55,7 @@ VERBATIM = re.compile(rf"\\verb\*?([^\sA-Za-z*]).{{0,{LONGEST}}}?\1")
 
 
 def final_answer(completion: str) -> str | None:
-    """Return the text of the final answer; see the table above."""
+    """Return the text of the final answer by the rules in the table above, or None."""
     outside = _after_thinking(completion)
     if outside is None:
         return None
@@ -105,7 +105,7 @@ def _kind(text: str) -> re.Pattern[str]:
 
 
 def _end(text: str, start: int) -> int | None:
-    """Return where the brace before `start` is closed; None if not within the length of an answer."""
+    """Return where the brace before `start` is closed; None if that is not within LONGEST characters."""
     depth = 1
     for place in range(start, min(len(text), start + LONGEST + 1)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)

@@ -71,7 +71,7 @@ def given(problem: Problem) -> tuple[list[Step], dict[int, int]]:
 
 
 def unseen(problem: Problem) -> dict[int, int]:
-    """Return the tests, input -> output, that the question does not show; they are always the same."""
+    """Return the tests, input -> output, that the question does not show; the question fixes them."""
     steps, tests = given(problem)
     inputs = [x for x in HIDDEN if x not in tests]
     return {x: done(steps, x) for x in random.Random(problem.question).sample(inputs, UNSEEN)}

@@ -186,7 +186,7 @@ def _number(rng: random.Random) -> int:
 
 
 def _answer(completion: str) -> str | None:
-    r"""Return the text of the only `<answer>`, or else of a `\boxed{…}` or mark; None without an answer."""
+    r"""Return the text in the only `<answer>`, or else in a `\boxed{…}` or after a mark `####`, or None."""
     tagged = answer(completion)
     return final_answer(completion) if tagged is None or "\\boxed" in tagged else tagged
 

@@ -54,7 +54,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _typed(hint: Any, value: Any) -> Any:
-    """Return a JSON value as the type of a field. Raises ValidationError for a value of another type."""
+    """Return a JSON value converted to the type `hint`. Raises ValidationError for another type."""
     if typing.get_origin(hint) is tuple and len(parts := typing.get_args(hint)) == 1:
         hint = tuple[parts[0], ...]  # type: ignore[valid-type]  # the library means it so
     return TypeAdapter(hint).validate_json(json.dumps(value), strict=True)

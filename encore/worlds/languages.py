@@ -63,7 +63,7 @@ def as_symbols(text: str) -> str:
 
 
 def read_ends(text: str, ends: list[int]) -> list[int]:
-    """Return, as offsets in `text`, the `ends`, which are offsets just past characters in its symbols."""
+    """Return `ends`, offsets just past characters of `as_symbols(text)`, converted to offsets in `text`."""
     pieces = PIECE.findall(text)
     places = accumulate(map(len, pieces))
     past = [

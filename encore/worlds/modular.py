@@ -36,7 +36,7 @@ SUM = re.compile(r"0|[1-9][0-9]{0,2}")
 def _work(
     world: "Modular", problem: Problem, error: float, lost: float, rng: random.Random, most: int = 64
 ) -> list[int]:
-    """Return at most `most` partial sums from left to right, with slips of these probabilities."""
+    """Return at most `most` partial sums from left to right, with slips at chances `error` and `lost`."""
     first, *terms = operands_of(problem.question)
     sums, total = [], first
     for term in terms[:most]:

@@ -164,7 +164,7 @@ class Requests:
         return stated(completion)
 
     def reference(self, problem: Problem) -> str:
-        """Return the reply with which win rates compare: good, not perfect, the same for each question."""
+        """Return the reply to a problem with which win rates compare: good, not perfect, always the same."""
         rng = random.Random(f"reference {problem.question}")
         (kind,) = rng.choices([*REFERENCE], weights=[*REFERENCE.values()])
         dials = {"right": 1 - REFERENCE_ERROR} if kind == "curt" else {"error": REFERENCE_ERROR}

@@ -29,7 +29,7 @@ from encore.worlds.steps import LONGEST_STEP, ends, take, texts
 
 
 def given(problem: Problem) -> list[int]:
-    """Return the numbers of `5,3,9=`."""
+    """Return the numbers of a question such as `5,3,9=`."""
     return [int(number) for number in problem.question.rstrip("=").split(",")]
 
 
@@ -163,7 +163,7 @@ class Sort:
         return Problem(written(numbers) + "=", written(sorted(numbers)), len(numbers))
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Return whether the answer has the numbers in order, with only commas between them."""
+        """Return whether the answer is the numbers in ascending order, with only commas between them."""
         return answer(completion) == problem.answer
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:

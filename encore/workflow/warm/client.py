@@ -26,7 +26,7 @@ HUB = ('"hub"', '"lm_eval"')
 
 
 def may_be_warm(arguments: list[str], environment: dict[str, str]) -> bool:
-    """Return whether a job may be forked: it needs no network and no GPU, and its libraries one thread."""
+    """Return whether a job may be forked: it needs neither network nor GPU, and starts no threads."""
     single = all(environment.get(name) == "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"))
     without_gpu = ("--gpus", "0") in itertools.pairwise(arguments)
     return single and without_gpu and not any(key in text for text in arguments for key in HUB)

@@ -76,7 +76,7 @@ class Loaded:
 
 
 def _serve(listener: socket.socket, again: list[str]) -> Request:
-    """Fork a process for each request, and return the request in the forked process; never return here.
+    """Fork a process for each request, which returns the request; the server itself never returns.
 
     If the first request has another environment than this process, this process becomes the command `again`
     in that environment. Raises the errors of the imports.
