@@ -19,7 +19,7 @@ recipes call the same functions, which are in `analysis`.
 | `tost(differences, bound)`                  | p-value of equivalence, by two one-sided t tests             |
 | `bootstrap_interval(values)`                | interval of a mean of few seeds, by the expanded percentile  |
 | `detectable(differences)`                   | the smallest effect that this number of seeds would find     |
-| `boschloo(collapsed, runs, others, theirs)` | p-value that two rates of collapse are equal, exact test     |
+| `boschloo(collapsed, runs, others, theirs)` | p-value against equal rates of collapse, by an exact test    |
 | `clopper_pearson(collapsed, runs)`          | exact interval of a rate of collapse                         |
 | `probability_of_improvement(arm, other)`    | how likely a run of one arm is better, over several tasks    |
 | `performance_profile(arm, levels)`          | share of an arm's runs above each level, over several tasks  |

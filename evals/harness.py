@@ -128,7 +128,7 @@ def _verify_together(task: EvalTask, instances: Sequence[Any]) -> None:
 
 
 def _answer_reader(task: EvalTask) -> Callable[[str], str | None] | None:
-    """Return the task's world's own function that reads an answer from a completion; None if it has none."""
+    """Return the function by which the task's world reads answers from completions; None if it has none."""
     return getattr(task.task.make_world(), "stated", None) if task.task else None
 
 
@@ -186,9 +186,9 @@ def _add(benchmark: Benchmark, instance: Any, row: Row) -> None:
 
 
 def vote(filtered: Any, is_answer: bool) -> str | None:
-    """Return the answer that a filtered completion votes for, or None: boxed, tagged, or all of it.
+    """Return the answer that a filtered completion votes for: the boxed or tagged text, or else None.
 
-    `is_answer`: whether the filter extracts answers, so that all of its text is one.
+    If `is_answer`, the filter itself extracts answers, so without a box or tag its whole text is the answer.
     """
     if not isinstance(filtered, str):
         return None

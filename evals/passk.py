@@ -81,7 +81,7 @@ def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
 def _by_products(
     free: int, rivals: Sequence[int], j: int, others: int, n: int, p: float, u: Floats
 ) -> Floats:
-    """Return the probability (nodes,) that `others` draws besides an answer's j give no rival more than j.
+    """Return the probability (nodes,) that `others` draws, beside j of an answer, give no rival more than j.
 
     Each entry is for a value of the variable u (nodes,), which marks ties.
     """
@@ -138,12 +138,12 @@ def resamples(items: int, draws: int = 2000, seed: int = 0) -> Floats:
 def interval(
     numerator: Floats, denominator: Floats, resampled: Floats, level: float = 0.95
 ) -> tuple[float, float, float]:
-    """Return the value of sum(numerator) / sum(denominator), and its bounds by a bootstrap over items.
+    """Return the value of sum(numerator) / sum(denominator), and its interval's low and high bounds.
 
-    Items are resampled together with their samples, so the replicates vary by items and by sampling: in a
-    two-stage sample the first stage carries both. Resampling inside an item would count sampling twice and,
-    as repeats replace distinct samples, push pass@k below its value. All are NaN if the denominator is 0 (the
-    length of right answers when none is right).
+    The interval is a percentile bootstrap over items. Items are resampled together with their samples, so the
+    replicates vary by items and by sampling: in a two-stage sample the first stage carries both. Resampling
+    inside an item would count sampling twice and, as repeats replace distinct samples, push pass@k below its
+    value. All three are NaN if the denominator is 0, as for the length of right answers when none is right.
     """
     if not denominator.sum():
         return np.nan, np.nan, np.nan

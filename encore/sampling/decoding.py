@@ -223,7 +223,7 @@ def _sparse(mlp: Any) -> Mlp:
 
 
 def of_rows(cache: Cache, rows: torch.Tensor, used: int) -> Cache:
-    """Return a cache with the rows of `cache` whose indices are `rows`, with the first `used` columns."""
+    """Return a cache with the rows of `cache` whose indices are `rows`; only `used` columns are copied."""
 
     def copied(part: torch.Tensor) -> torch.Tensor:
         new = part.new_empty((len(rows), *part.shape[1:]))

@@ -98,9 +98,9 @@ def _estimated(right: Sequence[float], estimation: str) -> float:
 def _agreement(solved: Sequence[Solved], world: World) -> dict[str, float]:
     """Measure how well labels agree with the world's step verifier, up to the first wrong step.
 
-    `accuracy/steps` is the share of steps that are right exactly if their label is above a half. `auc/steps`
-    is the probability that a right step has a higher label than a wrong one. `truth/steps` is the share of
-    right steps.
+    `accuracy/steps` is the share of steps whose label is above a half if and only if they are right.
+    `auc/steps` is the probability that a right step has a higher label than a wrong one. `truth/steps` is the
+    share of right steps.
     """
     truths: list[bool] = []
     labels: list[float] = []

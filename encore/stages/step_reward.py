@@ -184,7 +184,7 @@ def solutions(
 ) -> list[Solution]:
     """Return each completion of `rows` with its prompt, as token ids, and its labels.
 
-    The labels, and the positions of their tokens, are of the steps that `chosen` keeps.
+    There is a label at the last token of each step that `chosen` keeps.
     """
     made: list[Solution] = []
     prompts = token_ids.prompt_ids([row["prompt"] for row in rows], tokenizer)

@@ -44,7 +44,7 @@ BETWEEN = ",|wait"  # separators of steps
 
 
 def _going_on(problem: Problem, add: Adder) -> Adder:
-    """Return a function that first returns the results in the problem's beginning, then sums by `add`."""
+    """Return an adder that first returns the results of the steps in `problem.begun`, then sums by `add`."""
     begun = _begun(problem)
     return lambda operands: begun.pop(0) if begun else add(operands)
 

@@ -46,7 +46,7 @@ def _read_numbers(text: str) -> list[int] | None:
 
 
 def select(numbers: Sequence[int], faults: Sequence[bool], rng: random.Random) -> tuple[list[str], list[int]]:
-    """Return the steps, which pick the smallest number left or at a fault another, and the picked numbers."""
+    """Return the steps and the numbers that they pick: the smallest number left, or at a fault another."""
     left, steps, picked = [*numbers], [], []
     for fault in faults:
         best = min(left)
