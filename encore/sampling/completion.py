@@ -1,4 +1,4 @@
-"""A completion that keeps its tokens, and how it ended, while it passes through lm-eval as plain text."""
+"""The text of a completion with its tokens and how it ended, in a form that lm-eval passes on as text."""
 
 from collections.abc import Collection, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""An lm-eval model that samples with our own decoder, for small models, in half the time of `generate`."""
+"""An lm-eval model of our own decoder for small models, in less than half the time of `generate`."""
 
 from lm_eval.api.instance import Instance
 from lm_eval.models.utils import normalize_gen_kwargs

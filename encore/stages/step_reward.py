@@ -1,4 +1,4 @@
-"""The part of stage `reward_model` for the key `labels`: a reward model that learns right and wrong.
+"""The part of stage `reward_model` for the key `labels`: a process or an outcome reward model.
 
 A head learns each label at its position. With `outcome` the label is at the end of a completion, by its
 answer (Cobbe et al. 2021). With `steps` there are also labels at the end of every step (Lightman et al.

@@ -15,7 +15,7 @@ from encore.recipe.graph import Node
 
 
 def say_planned(nodes: Iterable[Node], user_file: Path | None = None, wait: bool = False) -> None:
-    """Start a process that prints the time and memory that the nodes without a result will take.
+    """Start a process that prints what the jobs of all nodes without a result will take.
 
     It is a separate process because it imports torch, which is slow. `user_file` is the file of a recipe that
     is not in recipes/. With `wait` this process does not end before the other, as a dry run would.

@@ -1,8 +1,8 @@
 """World `functions`: write a Python function of one whole number, judged by unit tests in the sandbox.
 
-The question `add3 mul2|2:10 5:16` says what is done to x, step by step, and shows tests, input:output. The
-answer is the body of `def f(x):`, here `return (x+3)*2`; its difficulty is the count of steps. It is right if
-it passes the tests that the question shows, and further tests that it does not show. The kinds of document:
+The question `add3 mul2|2:10 5:16` says what is done to x, step by step, and shows tests, input:output. Its
+difficulty is the number of steps. The answer is the body of `def f(x):`, here `return (x+3)*2`; it is right
+if it passes the shown tests and further tests that the question does not show. The kinds of document:
 
 | kind     | example                                             | what it plants                        |
 |----------|-----------------------------------------------------|---------------------------------------|

@@ -1,8 +1,8 @@
 """The server of warm jobs: it imports what jobs import, and forks a job for each request of a client.
 
-It imports nothing heavy before the first request. It leaves no file, and starts no thread. The kernel ends it
-with the workflow, and the jobs with it. It refuses a job that could differ from a plain process, because of
-another environment or folder, or because the code was edited.
+It imports nothing heavy before the first request. Its socket has no file, and it starts no thread. The kernel
+ends it with the workflow, and the jobs with it. It refuses a job that could differ from a plain process,
+because of another environment or folder, or because the code was edited.
 
 Python's multiprocessing.forkserver would not do, because it serves only the process that started it: its jobs
 cannot get the streams, environment, process group and arguments of another process, and they live on when
