@@ -1,4 +1,4 @@
-"""The command `encore`, by which recipes are written, run, measured and shared."""
+"""The command `encore`, with which recipes are written, run, measured and shared."""
 
 import sys
 
@@ -7,7 +7,7 @@ from encore.errors import UserError
 
 
 def main() -> None:
-    """Run the named command. A mistake of the user is reported in one line, with exit status 2."""
+    """Run the command of the command line. Report each mistake of the user in one line, and exit with 2."""
     try:
         app()
     except UserError as error:

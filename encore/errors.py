@@ -1,4 +1,4 @@
-"""The error that a user may see: a mistake in the user's input, with one line for each mistake."""
+"""The error for mistakes in a user's input, which the user sees as one line for each mistake."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,9 +7,9 @@ from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """A mistake in a recipe, a command line or a checkpoint; its text is the whole message.
+    """A mistake in a recipe, a command line or a checkpoint; the text is all that the user sees.
 
-    Several mistakes of one recipe, raised at once, have a line each.
+    If it stands for several mistakes of a recipe, each has a line.
     """
 
     @property
@@ -18,9 +18,9 @@ class UserError(Exception):
 
 
 class Mistakes:
-    """The mistakes of several checks. Each check runs in `with mistakes.gather(): …`.
+    """The mistakes that several checks find. Each check runs in `with mistakes.gather(): …`.
 
-    In the end `tell()` raises all mistakes at once.
+    In the end `tell()` raises one UserError with all mistakes, if there are any.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Mistakes:
 
     @contextmanager
     def gather(self) -> Iterator[None]:
-        """Note a UserError of the block, and go on after the block.
+        """Note a UserError that the `with` block raises, and go on after the block.
 
         The same mistake in several arms or scales is noted once.
         """
@@ -40,9 +40,9 @@ class Mistakes:
 
     @contextmanager
     def gather_further(self) -> Iterator[None]:
-        """Do as `gather` does, but ignore the UserError if mistakes are noted already.
+        """Note a UserError as `gather` does; if mistakes are noted already, also ignore any other error.
 
-        The noted mistakes may be its cause.
+        An error that is not a UserError may be a consequence of the mistakes noted before.
         """
         try:
             with self.gather():
@@ -61,22 +61,25 @@ class Mistakes:
 
 
 def _anywhere(line: str) -> str:
-    """Return a line without the scale and arm where the mistake was found."""
+    """Return a mistake's line without the scale and arm where the mistake was found."""
     return re.sub(r" ?\(scale [^()]*\)", "", line)
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of a library's error, for our message; its type if it has no text."""
+    """Return the first line of an error's text, to quote in our message; its class if it has no text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def whole(error: BaseException, longest: int = 300) -> str:
-    """Return the whole text of a library's error in one line, for errors with an empty first line."""
+    """Return the text of an error joined into one line of at most `longest` characters.
+
+    It is for errors whose first line alone says nothing. Returns the error's class if it has no text.
+    """
     return " ".join(str(error).split())[:longest] or type(error).__name__
 
 
 def nearest(word: object, known: list[str]) -> str:
-    """Return `; nearest valid: "x"` for the closest known word, else the list of known words."""
+    """Return the end of an error message: `; did you mean "x"?`, or else the list of `known` words."""
     match = get_close_matches(str(word), known, n=1, cutoff=0.5)
     return f'; did you mean "{match[0]}"?' if match else f"; valid: {', '.join(sorted(known))}"
 

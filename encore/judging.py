@@ -1,12 +1,12 @@
-"""Judge numbers from a program: the verdicts of a recipe's report, and the statistics behind them.
+"""The Python interface to verdicts: it judges claims on the user's numbers as a recipe's report does.
 
     from encore.judging import Claim, Test, judge
 
     test = Test(metric="reward", of="a", against="b", direction="higher", margin=0.02)
     verdicts = judge(frame, {"a-ends-higher": Claim(says="A ends higher.", test=test, primary=True)})
 
-`frame` is a table of pandas with the columns arm, seed, metric, value. Like the commands, this module stands
-above `analysis`, which does the work: `encore judge` and the reports of recipes call the same functions.
+`frame` is a pandas DataFrame with the columns arm, seed, metric and value. `encore judge` and the reports of
+recipes call the same functions, which are in `analysis`.
 
 | name                                        | what it is                                                   |
 |---------------------------------------------|--------------------------------------------------------------|
@@ -19,7 +19,7 @@ above `analysis`, which does the work: `encore judge` and the reports of recipes
 | `tost(differences, bound)`                  | p-value of equivalence, by two one-sided t tests             |
 | `bootstrap_interval(values)`                | interval of a mean of few seeds, by the expanded percentile  |
 | `detectable(differences)`                   | the smallest effect that this number of seeds would find     |
-| `boschloo(collapsed, runs, others, theirs)` | p-value of "two rates of collapse differ", by an exact test  |
+| `boschloo(collapsed, runs, others, theirs)` | p-value against equal rates of collapse, by an exact test    |
 | `clopper_pearson(collapsed, runs)`          | exact interval of a rate of collapse                         |
 | `probability_of_improvement(arm, other)`    | how likely a run of one arm is better, over several tasks    |
 | `performance_profile(arm, levels)`          | share of an arm's runs above each level, over several tasks  |

@@ -1,8 +1,8 @@
 """A user's code that a recipe names: `my_module:name`, a function or class of my_module.py.
 
 The file lies in the folder that snakemake is called in, or where Python finds the module. A recipe's lineage
-has the digest of this one file, not of the files that it imports. Before a job runs the file, only the file's
-names are read; of a world, the dials are read too.
+has the digest of this one file, not of the files that it imports. Before a job the file is only parsed for
+the names that it defines; if it defines a world, the file is also run, to read the world's settings.
 """
 
 import ast
@@ -30,16 +30,16 @@ LIMIT = 60.0  # seconds that a call may take
 
 
 class Failed(UserError):
-    """An error that a user's code raised because of the arguments of the call."""
+    """An error that a user's code raised when it was called."""
 
 
 def is_own(name: object) -> bool:
-    """Return whether a name of a recipe names a user's code."""
+    """Return whether a name in a recipe, such as `my_module:name`, refers to a user's code."""
     return isinstance(name, str) and ":" in name
 
 
 def digest(name: str) -> str | None:
-    """Return the 64 hex digits of the content of the file that `name` is in; None if there is no file."""
+    """Return the SHA-256, 64 hex digits, of the file that `name` is in; None if there is no file."""
     try:
         return sha256(_file(name).read_bytes()).hexdigest()
     except UserError:
@@ -71,11 +71,11 @@ def load(name: str) -> Any:
 
 
 def bounded(name: str, function: Callable[..., Any], limit: float = LIMIT) -> Callable[..., Any]:
-    """Return `function` so that its errors, and a call of more than `limit` seconds, become UserErrors.
+    """Return a function like `function` that raises UserError if a call takes more than `limit` seconds.
 
-    The function's own errors become a Failed. The limit holds in the main thread, where stages call rewards
-    and verifiers. Python code and regular expressions are interrupted. Code that cannot be interrupted ends
-    the process, with the line in its log (`own_watch`).
+    Errors of the user's code become Failed, a UserError that begins with `name`. The limit holds in the main
+    thread, where stages call rewards and verifiers. Python code and regular expressions are interrupted. If
+    code cannot be interrupted, the whole process is ended, with an error line in its log (`own_watch`).
     """
 
     def call(*arguments: Any, **columns: Any) -> Any:
@@ -115,13 +115,13 @@ def _watched(name: str, limit: float) -> Iterator[None]:
 
 @cache
 def _watch(process: int) -> subprocess.Popen[bytes]:
-    """Return the process that watches this process; a fork starts its own."""
+    """Return the process that watches this process, whose id is `process`; a fork starts its own."""
     command = [sys.executable, "-I", "-S", own_watch.__file__, str(process)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, bufsize=0)
 
 
 class _Late(BaseException):
-    """An error that says that the time is over. It is no Exception, so user code does not catch it."""
+    """An error raised when a call's time is over. It is no Exception, so that user code seldom catches it."""
 
 
 @contextmanager
@@ -175,7 +175,7 @@ def _defined(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def _run(file: Path, content: str) -> Any:
-    """Return the module of a file that has this content."""
+    """Run a file and return its module; `content`, the file's digest, makes a changed file run again."""
     name = f"encore_own_{file.stem}_{content[:12]}"
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None  # a file that ends in .py has a spec

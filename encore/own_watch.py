@@ -1,9 +1,9 @@
 """A watcher that ends a process if a user's code in it cannot be interrupted.
 
-It is started by the process PID, as `python -I -S …/own_watch.py PID`. Python looks for signals between two
-of its steps, so a signal interrupts neither `sum(range(10**15))` nor an endless loop in a library; and a loop
-around a bare `except:` goes on. The watcher is notified of each call before and after it. If a call takes too
-long, the watcher says so, and ends the process by a signal that cannot be caught.
+It is started by the process PID, as `python -I -S …/own_watch.py PID`. Python handles signals only between
+two of its instructions, so a signal interrupts neither `sum(range(10**15))` nor an endless loop in a library.
+A loop around a bare `except:` goes on after a signal. The watcher is notified of each call before and after
+it. If a call takes too long, the watcher prints an error line, and ends the process by a signal.
 """
 
 import os
@@ -13,16 +13,19 @@ import sys
 import time
 
 LOOK = 5.0  # seconds between two checks that the process still exists
-END = signal.SIGVTALRM  # a signal that nothing else sends
+END = signal.SIGVTALRM  # a signal that nothing else sends or handles
 
 
 def _patience(limit: float) -> float:
-    """Return the seconds to wait for a call that may take `limit`; the process itself acts earlier."""
+    """Return the seconds after which the watcher ends a call that may take `limit` seconds.
+
+    They are more than `limit`, because the process first interrupts the call itself.
+    """
     return 1.1 * limit + 1.0
 
 
 def begun(name: str, limit: float) -> bytes:
-    """Return the line to write to the watcher before a call of `name`; after the call, write `DONE`."""
+    """Return the line that notifies the watcher that a call of `name` begins; `DONE` says that it is done."""
     return f"{limit:g} {name}\n".encode()
 
 
@@ -30,7 +33,10 @@ DONE = b"\n"
 
 
 def main(process: int) -> int:
-    """Watch until `process` ends, or end it."""
+    """Watch the process with id `process` until it ends, and end it if a call takes too long.
+
+    Returns the exit status, 0.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # in a terminal the signal reaches the process as well
     told, name, limit, deadline = b"", "", 0.0, float("inf")
     while os.getppid() == process:

@@ -1,17 +1,21 @@
-"""The validity of results: whether a result still holds, and what it was made from.
+"""The validity of results: whether the result of an earlier run can be used, or must be made again.
 
-The workflow checks it at its start, and so do jobs. A result holds under four conditions. It was made from
-what its recipe says now (its record). Its files are as its job left them (its list of digests). The product
-of a stage is there unchanged. The models that it was made with are still the same. Beside each result are its
-list and its record (encore/runtime/digests.py), since Snakemake's own notes in .snakemake may be lost, or
-left behind on another machine.
+The workflow checks this at its start, and so do jobs. A result holds under four conditions:
+
+- its recipe still says what the result was made from, by the record beside it;
+- its files are as its job left them, by the list of digests beside it;
+- if it is a stage's, the product of the stage is there unchanged;
+- the models that it was made with have not changed.
+
+encore/runtime/digests.py writes the record and the list. Snakemake's own notes in .snakemake do not suffice:
+they may be lost, or left behind on another machine.
 
 If a file differs from the list, the job is done again. A user who has changed a result and wants to keep it
-deletes the list: a result without a list, such as one from before there were lists, is accepted as it is.
+deletes the list: a result without a list is accepted as it is.
 
 The lineage of a result depends on its recipe and not on the code, because otherwise a reworded comment would
 train everything anew. So a change of the code or of a library is only reported (`differences`), and the
-reader decides.
+user decides whether to run the stages again.
 """
 
 import json
@@ -41,7 +45,7 @@ SETTLED = 2 * 10**9  # nanoseconds; two writes within a tick of the clock have t
 
 
 def of_node(graph: Graph, node: Node, digest: Digest = digests.of_file) -> str | None:
-    """Return why a node's result does not hold; None if it does, or if there is none."""
+    """Return why a node's result does not hold; None if it holds, or if there is no result."""
     result = Path(node.sentinel)
     if not result.exists():
         return None
@@ -50,12 +54,12 @@ def of_node(graph: Graph, node: Node, digest: Digest = digests.of_file) -> str |
 
 
 def of_result(result: Path, made_from: str, digest: Digest = digests.of_file) -> str | None:
-    """Return why a result is not what a job made from `made_from`; None if it is."""
+    """Return why a result was not made from the lineage `made_from` or has changed since, or None."""
     return unlike(result, made_from) or changed(result, digest)
 
 
 def unlike(result: Path, made_from: str) -> str | None:
-    """Return why a result is not known to be made from `made_from`; None if its record says so."""
+    """Return why a result was not made from the lineage `made_from`; None if its record says that it was."""
     record = digests.record(result)
     if not record.exists():
         return "there is no record of what it was made from"
@@ -64,7 +68,10 @@ def unlike(result: Path, made_from: str) -> str | None:
 
 
 def changed(result: Path, digest: Digest = digests.of_file) -> str | None:
-    """Return a file of a result that its job left otherwise; None if all are unchanged, or without a list."""
+    """Return a phrase about a missing or changed file of a result; None if all are unchanged.
+
+    A result without a list of digests counts as unchanged.
+    """
     try:
         listed = digests.listed(result) or {}
     except ValueError:
@@ -79,9 +86,9 @@ def changed(result: Path, digest: Digest = digests.of_file) -> str | None:
 
 
 def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None:
-    """Return why metrics.json no longer vouches for its stage's product; None if it still does.
+    """Return why a stage's product or inputs are no longer as metrics.json says; None if they are.
 
-    A missing input is no reason: results may outlive the results they were made from.
+    A missing input is no reason, because the inputs of a result may be deleted before the result.
     """
     try:
         data = sentinel.read_sentinel(metrics_json)
@@ -98,9 +105,9 @@ def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None
 
 
 def of_products(data: Mapping[str, Any], root: Path = Path(), digest: Digest = digests.of_file) -> str | None:
-    """Return a model of a stage that is missing or has changed under `root`; None if all are as recorded.
+    """Return a phrase about a missing or changed model of a stage; None if all are unchanged.
 
-    `data` is the content of the stage's metrics.json.
+    `data` is the content of the stage's metrics.json, and `root` the folder of the run.
     """
     for product in sentinel.products(data):
         folder = root / product["model"]
@@ -113,9 +120,9 @@ def of_products(data: Mapping[str, Any], root: Path = Path(), digest: Digest = d
 
 
 def of_evaluation(graph: Graph, node: Node) -> str | None:
-    """Return a model of an evaluation whose digest has changed since the evaluation.
+    """Return a phrase about a model that has changed since an evaluation used it; None if none has.
 
-    The result is None if no digest has changed.
+    The models are the checkpoint that was measured, and others such as a reward model that scored it.
     """
     sources = graph.inputs(node)
     if not sources:
@@ -133,7 +140,7 @@ def of_evaluation(graph: Graph, node: Node) -> str | None:
 
 
 def _now(metrics_json: Path, step: int | None = None) -> str | None:
-    """Return the digest of a stage's product, or of its model after a step; None if it is not known."""
+    """Return the digest of a stage's present product, or of its model after `step`; None if unknown."""
     try:
         digest: str = sentinel.model_at(sentinel.read_sentinel(metrics_json), step)["digest"]
     except (OSError, ValueError, UserError):
@@ -142,7 +149,7 @@ def _now(metrics_json: Path, step: int | None = None) -> str | None:
 
 
 def is_of(metrics_json: Path, work: Mapping[str, Any]) -> bool:
-    """Return whether a stage's result holds and is of exactly this work: kind, config, seed and inputs."""
+    """Return whether a stage's result holds and was made from `work`: its kind, config, seed and inputs."""
     if of_stage(metrics_json) is not None:
         return False
     done = sentinel.read_sentinel(metrics_json)
@@ -150,7 +157,7 @@ def is_of(metrics_json: Path, work: Mapping[str, Any]) -> bool:
 
 
 def judged(graph: Graph, recipe: str, nodes: Iterable[Node], *rest: Any) -> str:
-    """Return a hash of what a page or look is judged from: recipe, lineages of nodes, settings."""
+    """Return a hash of what a page or look is computed from: recipe, lineages of `nodes`, and `rest`."""
     content = [graph.recipes[recipe].layers.content, [graph.lineage(node) for node in nodes], *rest]
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -162,9 +169,9 @@ def judged(graph: Graph, recipe: str, nodes: Iterable[Node], *rest: Any) -> str:
 class Memory:
     """Digests of files that need not be read again, because the file system says that they are unchanged.
 
-    A file is unchanged if its size, its inode and both its times are those with which it was read. The time
-    of its last change of any kind (ctime) is the kernel's: no `touch`, `cp -p` or `rsync -t` sets it. A file
-    that is younger than SETTLED is read again.
+    A file counts as unchanged if its size, inode, mtime and ctime are the same as when it was last read. The
+    ctime is set by the kernel: no `touch`, `cp -p` or `rsync -t` can set it back. A file that was changed
+    less than SETTLED nanoseconds ago is read again.
     """
 
     known: dict[str, list]  # file -> size, inode, mtime, ctime, digest
@@ -172,7 +179,7 @@ class Memory:
 
     @classmethod
     def load(cls) -> Self:
-        """Return the digests known when the workflow last started; none if the notes are lost or damaged."""
+        """Return the digests that were saved in CHECKED; no digests if the file is lost or damaged."""
         try:
             known = json.loads(CHECKED.read_text(encoding="utf-8"))["files"]
             whole = {name: entry for name, entry in known.items() if len(entry) == 5}
@@ -193,7 +200,7 @@ class Memory:
         return entry[-1]
 
     def save(self) -> None:
-        """Save the digests of files that are still there."""
+        """Save the digests of files that still exist in CHECKED."""
         kept = {name: entry for name, entry in self.known.items() if name in self.used or Path(name).exists()}
         files.write_json(CHECKED, {"files": kept})
 
@@ -213,7 +220,7 @@ def differences(
 
 
 def _provenance(metrics_json: Path) -> dict[str, Any]:
-    """Return the provenance of a stage; {} if there is none."""
+    """Return the content of a stage's provenance.json; {} if there is none that can be read."""
     try:
         data = json.loads(metrics_json.with_name("provenance.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -243,7 +250,10 @@ def _of_code(made: Sequence[Mapping[str, Any]], root: Path) -> list[str]:
 
 
 def _changed_code(commit: str, root: Path) -> list[str]:
-    """Return the files of TRAINS that differ from a commit; no files outside a checkout with this commit."""
+    """Return the files in the packages TRAINS that have changed since a commit.
+
+    The list is empty if `root` is not a git checkout with this commit.
+    """
     command = ["git", "diff", "--name-only", commit, "--", *(f"encore/{folder}/*.py" for folder in TRAINS)]
     try:
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=30, check=True)

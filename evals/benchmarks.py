@@ -1,4 +1,4 @@
-"""Tasks of lm-eval, set up as a recipe says: which filter and metric, how many examples, what decoding.
+"""Tasks of lm-eval with what a recipe sets: filter and metric, number of examples, and decoding.
 
     gsm8k: {lm_eval: gsm8k, filter: strict-match, fewshot: 5, samples: 1, temperature: 0.0, top_p: 1.0,
             max_gen_toks: 512, k: [1]}
@@ -40,7 +40,7 @@ class Benchmark:
 def form_of(task: EvalTask, lm: Any) -> forms.Prompter:
     """Return the form in which a task puts its questions to the model `lm`.
 
-    For lm-eval's tasks by chat it only says how replies end.
+    For a task of lm-eval by chat, whose questions lm-eval puts itself, the form only says how replies end.
     """
     if not task.chat:
         return forms.of(task.form, None)
@@ -51,11 +51,11 @@ def form_of(task: EvalTask, lm: Any) -> forms.Prompter:
 
 
 def load(task: EvalTask, seed: int, folder: Path = lm_eval_tasks.OWN, lm: Any = None) -> Benchmark:
-    """Return the task with this recipe's samples, decoding and examples.
+    """Return lm-eval's task with the number of samples, the decoding and the examples that a recipe sets.
 
-    `seed` draws the problems of a world. `lm` is the model whose chat template a task by chat uses. A name of
-    lm-eval is first searched for among the YAMLs of `folder`. Raises UserError for a name, filter, metric or
-    number of examples that the task lacks, and for missing data or packages.
+    `seed` draws the problems of a world. `lm` is the model whose chat template a task by chat uses. A task of
+    lm-eval is first looked for among the YAML files in `folder`. Raises UserError for an unknown task, filter
+    or metric, for more examples than the task has, and for missing data or packages.
     """
     where = f"evals.tasks.{task.name}"
     loaded = _loaded(task, seed, folder, lm, where)
@@ -76,7 +76,7 @@ def load(task: EvalTask, seed: int, folder: Path = lm_eval_tasks.OWN, lm: Any = 
 
 
 def _loaded(task: EvalTask, seed: int, folder: Path, lm: Any, where: str) -> Any:
-    """Return the task of lm-eval."""
+    """Return lm-eval's object for a task, before it is configured."""
     name, metadata, place = OURS, None, lm_eval_tasks.OWN
     if task.lm_eval is None:
         metadata = {"spec": task.task, "items": task.items, "form": form_of(task, lm), "seed": seed}

@@ -1,4 +1,4 @@
-"""Best-of-n from N samples an item: the value of the sample that a proxy prefers among n. Pure functions."""
+"""Best-of-n from N samples of each item: the value of the sample that a proxy prefers among n."""
 
 from math import comb
 
@@ -28,9 +28,9 @@ def weights(proxy: Floats, n: int) -> Floats:
 
 
 def best_of_n(values: Floats, proxy: Floats, n: int) -> Floats:
-    """Return the expected value (items,) of the best of n samples by `proxy`, unbiased.
+    """Return the expected value (items,) of the best of n samples by `proxy`, an unbiased estimate.
 
-    It is over every n-subset of the N samples. `values` (items, samples) are the values of the replies: their
-    gold, or the proxy itself.
+    The expectation is over all n-subsets of the N samples. `values` (items, samples) are the values of the
+    samples: their gold, or the proxy itself.
     """
     return (weights(proxy, n) * values).sum(axis=1)

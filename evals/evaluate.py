@@ -3,9 +3,10 @@
     python -m evals.evaluate --config '{"tasks": {...}, "seed": 0}' --model results/…/metrics.json \
         --name r1_zero/cpu/base-recipe/seed0/after --out …/after.json --samples …/after.samples.jsonl
 
-`--model` may also be `hub:{"hub": "org/name", "revision": "…"}` or `hub:{"path": "folder"}`. The models that
-tasks score with are given as `--input reference=…/metrics.json` and `--input proxy=…/metrics.json`. stdout
-has progress lines, stderr the log. Exit status: 0 done, 2 a mistake of the user, reported in one line.
+`--model` may also be `hub:{"hub": "org/name", "revision": "…"}` or `hub:{"path": "folder"}`. The models by
+which tasks are scored are named by `--input reference=…/metrics.json` and `--input proxy=…/metrics.json`.
+stdout has progress lines, stderr the log. The exit status is 0 if the evaluation is done, and 2 after a
+mistake of the user, which is reported in one line.
 """
 
 import argparse
@@ -37,7 +38,7 @@ from encore.runtime.progress import Progress
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Read the command line. Raises UserError for a value that is not a JSON object or a missing stage."""
+    """Parse the command line. Raises UserError for a bad configuration, and for a stage that has not run."""
     parser = argparse.ArgumentParser(
         description="Evaluate one checkpoint on all its tasks.", allow_abbrev=False
     )
@@ -96,7 +97,7 @@ def _names_hub(evaluation: Evaluation, model: Path | Elsewhere) -> bool:
 
 
 def load() -> None:
-    """Import early the modules that `main` needs later; the environment is set before."""
+    """Import the modules that `main` needs, before there is a job; the environment must be set already."""
     importlib.import_module("evals.measure")
 
 

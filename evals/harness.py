@@ -1,4 +1,4 @@
-"""The run of one recipe task through lm-eval, which keeps every sample.
+"""The run of one recipe task through lm-eval, with scores for every sample.
 
 lm-eval itself would reduce the `repeats` of an item: without a filter it scores the first sample and drops
 the rest. Here its filters and its `process_results` are applied to each sample as if it were the only one.
@@ -40,11 +40,11 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
     the task), "tokens", "truncated", "formatted", "votes" (its answer in the vote of maj@k, or None) and, if
     the policy has a tool, "turns", "calls" and "malformed".
 
-    A task of lm-eval has "scores" too, each the list of its parts by the task's metric (one part, except for
-    ifeval's instructions), right if all are 1. If likelihoods are scored, an item has one score and no
-    sample. A sample over which a user's verifier fails counts as wrong; its item then has "unjudged", number
-    of the sample -> the verifier's message. Raises UserError for an unknown task, too few items, and a chat
-    without a template.
+    In a task of lm-eval, rows also have "scores": for each sample the list of its parts by the task's metric
+    (one part, except for ifeval's instructions). The sample is correct if all parts are 1. If likelihoods are
+    scored, an item has one score and no sample. If a user's verifier fails on a sample, the sample counts as
+    wrong, and its row has "unjudged": index of the sample -> the verifier's message. Raises UserError for an
+    unknown task, too few items, and a chat without a template.
     """
     form, by_chat = benchmarks.form_of(task, lm), task.lm_eval is not None and bool(task.chat)
     benchmark = benchmarks.load(task, seed, folder, lm)
@@ -95,7 +95,7 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
 
 @contextmanager
 def _unscored(loaded: Any) -> Iterator[None]:
-    """Make a task score nothing in the `with` block: lm-eval's score of a first sample is not used."""
+    """Make a task score nothing within the `with` block, because lm-eval's own scores are not used."""
     score = loaded.process_results
     loaded.process_results = lambda doc, results: {}
     try:
@@ -113,7 +113,10 @@ def _by_item(instances: Sequence[Any]) -> list[list[Any]]:
 
 
 def _verify_together(task: EvalTask, instances: Sequence[Any]) -> None:
-    """Verify one completion of each item in one call, if the world can; its verifier remembers them."""
+    """Score the present completion of every item in a single call, if the task's world can.
+
+    The world remembers the scores, so that its verifier then finds them.
+    """
     scores = getattr(task.task.make_world(), "scores", None) if task.task else None
     if scores:
         docs = [instance.doc for instance in instances]
@@ -125,7 +128,7 @@ def _verify_together(task: EvalTask, instances: Sequence[Any]) -> None:
 
 
 def _answer_reader(task: EvalTask) -> Callable[[str], str | None] | None:
-    """Return the function with which a world without tags reads an answer; None for other worlds."""
+    """Return the function by which the task's world reads answers from completions; None if it has none."""
     return getattr(task.task.make_world(), "stated", None) if task.task else None
 
 
@@ -146,7 +149,7 @@ def _row(task: EvalTask, item: int, instance: Any) -> Row:
 
 
 def _score(benchmark: Benchmark, instances: Sequence[Any], row: Row) -> None:
-    """Add the score of an item's responses: one or, if likelihoods are scored, one for each choice."""
+    """Add to `row` an item's score, from its one response, or from the likelihood of each choice."""
     loaded, doc = benchmark.task, instances[0].doc
     filtered = [instance.filtered_resps[benchmark.filter] for instance in instances]
     try:
@@ -167,7 +170,7 @@ def _score(benchmark: Benchmark, instances: Sequence[Any], row: Row) -> None:
 
 
 def _add(benchmark: Benchmark, instance: Any, row: Row) -> None:
-    """Add the one completion that `instance` holds."""
+    """Add to `row` the completion of `instance`, its length, its form and its vote."""
     completion: Completion = instance.resps[0]
     row["completions"].append(completion)
     row["tokens"].append(completion.tokens)
@@ -183,7 +186,10 @@ def _add(benchmark: Benchmark, instance: Any, row: Row) -> None:
 
 
 def vote(filtered: Any, is_answer: bool) -> str | None:
-    """Return the answer that a completion votes for: the boxed or tagged one, otherwise the filter's."""
+    """Return the answer that a filtered completion votes for: the boxed or tagged text, or else None.
+
+    If `is_answer`, the filter itself extracts answers, so without a box or tag its whole text is the answer.
+    """
     if not isinstance(filtered, str):
         return None
     inside = last_box(filtered)

@@ -20,9 +20,11 @@ from evals.harness import Row
 
 
 def measure(evaluation: Evaluation, options: argparse.Namespace, progress: Progress) -> None:
-    """Write `options.samples`, a line of JSON an item, then `options.out`; each wholly or not at all.
+    """Measure a checkpoint, and write the samples and then the results.
 
-    `options` are the options of the command line. Raises UserError.
+    `options` are the options of the command line. The file `options.samples` gets a line of JSON for each
+    item, and `options.out` the results; each is written completely or not at all. Raises UserError for a
+    mistake of the user, such as a task that does not exist.
     """
     torch.set_num_threads(options.threads)
     seed, tasks = evaluation.seed, [*evaluation.tasks.values()]
@@ -61,7 +63,10 @@ def measure(evaluation: Evaluation, options: argparse.Namespace, progress: Progr
 
 
 def _checks(task: EvalTask, rows: Sequence[Row], progress: Progress) -> list[Check]:
-    """Return warnings. Raises UserError if a verifier has failed for every completion."""
+    """Return and print a warning if a user's verifier failed for some completions; [] if it never did.
+
+    Raises UserError if it failed for every completion.
+    """
     failures = [said for row in rows for said in row.get("unjudged", {}).values()]
     if not failures:
         return []
@@ -74,7 +79,7 @@ def _checks(task: EvalTask, rows: Sequence[Row], progress: Progress) -> list[Che
 def _headline(values: Mapping[str, Mapping[str, float]]) -> str:
     """Return the main metrics of a task with intervals, as `accuracy 0.612 (0.580 to 0.645), gold …`.
 
-    Metrics without samples are left out.
+    Metrics without a value are left out.
     """
     return ", ".join(
         f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"

@@ -15,12 +15,12 @@ DIGITS = 9  # decimals that count when scores are compared, so that rounding err
 
 
 def summary(rows: list[Row], k: tuple[int, ...]) -> dict[str, Any]:
-    """Return the summary of a task's rows, in which lengths are tokens including the end of sequence.
+    """Return the summary of a task's rows. Lengths are in tokens and include the end of sequence.
 
     It is {"items", "samples", "metrics": {name: {"value", "low", "high"}}, "variance": {"items",
-    "sampling"}}. The variance and the metrics of right answers are there only if something verifies the task,
-    and metrics of samples only if some are drawn: a task that scores likelihoods has accuracy and score
-    alone. A metric over nothing, such as the length of right answers if none is right, is None.
+    "sampling"}}. The variance and the metrics of right answers are left out if nothing verifies the task. The
+    metrics of samples are left out if likelihoods are scored without samples: only accuracy and score remain.
+    A metric over nothing, such as the length of right answers if none is right, is None.
     """
     resampled = resamples(len(rows))
     metrics = {}
@@ -56,7 +56,7 @@ def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Float
 
 
 def _of_tool(rows: list[Row]) -> dict[str, tuple[Floats, Floats]]:
-    """Return the calls per sample, the share of samples that call, and the share of malformed calls."""
+    """Return the metrics of a tool: calls per sample, share of samples with a call, of malformed calls."""
     calls, malformed = (np.array([row[name] for row in rows], dtype=float) for name in ("calls", "malformed"))
     ones = np.ones(len(rows))
     return {
@@ -67,7 +67,7 @@ def _of_tool(rows: list[Row]) -> dict[str, tuple[Floats, Floats]]:
 
 
 def _among(rows: list[Row], name: str, which: str) -> tuple[Floats, Floats]:
-    """Return the mean of score `name` over the samples whose score `which` is 1."""
+    """Return numerator and denominator of the mean of score `name` over samples whose score `which` is 1."""
     values, counts = (np.array([row[score] for row in rows], dtype=float) for score in (name, which))
     return (values * counts).sum(axis=1), counts.sum(axis=1)
 
@@ -100,7 +100,10 @@ def right(rows: list[Row], k: tuple[int, ...], tokens: Floats) -> dict[str, tupl
 
 
 def _by_answer(name: str, values: Floats, correct: Bools) -> dict[str, tuple[Floats, Floats]]:
-    """Return the means of `values` over right and over wrong samples; both arrays (items, samples)."""
+    """Return numerators and denominators of the means of `values` over right and over wrong samples.
+
+    Both arrays are (items, samples).
+    """
     return {
         f"{name}_{side}": ((values * of).sum(axis=1), of.sum(axis=1).astype(float))
         for side, of in (("correct", correct), ("incorrect", ~correct))
@@ -108,7 +111,7 @@ def _by_answer(name: str, values: Floats, correct: Bools) -> dict[str, tuple[Flo
 
 
 def _score(rows: list[Row]) -> tuple[Floats, Floats]:
-    """Return the mean of lm-eval's metric, over all parts of all samples of all items."""
+    """Return numerator and denominator of the mean of lm-eval's metric over all parts of all samples."""
     parts = [[part for sample in row["scores"] for part in sample] for row in rows]
     return np.array([sum(each) for each in parts]), np.array([float(len(each)) for each in parts])
 

@@ -1,8 +1,8 @@
-"""pass@k and maj@k from n samples an item, with intervals. Pure functions on arrays.
+"""pass@k and maj@k from n samples of each item, with intervals. Pure functions on arrays.
 
-`correct` is (items, samples) of bool, `answers` (items, samples) of str or None (no answer: it never votes).
-Every metric is a ratio of two sums over items, given as two arrays `numerator` and `denominator`, each
-(items,); a plain mean over items has denominator 1. avg@n is accuracy.
+`correct` is (items, samples) of bool, `answers` (items, samples) of str, or None for a sample without answer,
+which never votes. Every metric is a ratio of two sums over items, given as two arrays `numerator` and
+`denominator`, each (items,); a plain mean over items has denominator 1. avg@n is accuracy.
 """
 
 from collections import Counter
@@ -81,9 +81,9 @@ def _majority(correct: Bools, answers: Sequence[str | None], k: int) -> float:
 def _by_products(
     free: int, rivals: Sequence[int], j: int, others: int, n: int, p: float, u: Floats
 ) -> Floats:
-    """Return the probability (nodes,) of `others` draws besides an answer's j, with no rival above j.
+    """Return the probability (nodes,) that `others` draws, beside j of an answer, give no rival more than j.
 
-    The variable u marks ties.
+    Each entry is for a value of the variable u (nodes,), which marks ties.
     """
     law = np.tile(_draws(free, n, p)[: others + 1], (len(u), 1))  # (nodes, other draws)
     for size in rivals:
@@ -94,7 +94,7 @@ def _by_products(
 def _by_transform(
     free: int, rivals: Sequence[int], j: int, others: int, n: int, p: float, u: Floats
 ) -> Floats:
-    """Return the result of `_by_products`, to about 1e-12, by Fourier transform: for many samples."""
+    """Return what `_by_products` returns, to about 1e-12, but by Fourier transform, fast for many samples."""
     width = next_fast_len(n + 1, real=True)  # no product has more than n draws
     law = np.tile(rfft(_draws(free, n, p), width), (len(u), 1))
     for size, count in Counter(rivals).items():
@@ -138,12 +138,12 @@ def resamples(items: int, draws: int = 2000, seed: int = 0) -> Floats:
 def interval(
     numerator: Floats, denominator: Floats, resampled: Floats, level: float = 0.95
 ) -> tuple[float, float, float]:
-    """Return (value, low, high) of sum(numerator) / sum(denominator): percentile bootstrap over items.
+    """Return the value of sum(numerator) / sum(denominator), and its interval's low and high bounds.
 
-    Items are resampled together with their samples, so the replicates vary by items and by sampling: in a
-    two-stage sample the first stage carries both. Resampling inside an item would count sampling twice and,
-    as repeats replace distinct samples, push pass@k below its value. All are NaN if the denominator is 0 (the
-    length of right answers when none is right).
+    The interval is a percentile bootstrap over items. Items are resampled together with their samples, so the
+    replicates vary by items and by sampling: in a two-stage sample the first stage carries both. Resampling
+    inside an item would count sampling twice and, as repeats replace distinct samples, push pass@k below its
+    value. All three are NaN if the denominator is 0, as for the length of right answers when none is right.
     """
     if not denominator.sum():
         return np.nan, np.nan, np.nan

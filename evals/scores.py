@@ -1,13 +1,13 @@
-"""Scores of completions beside right and wrong: a task's `score`.
+"""The scores of completions, beside right and wrong, that a task's key `score` names.
 
 | score      | of a completion y to a prompt x                                      | needs                  |
 |------------|----------------------------------------------------------------------|------------------------|
 | gold       | the world's gold score; a win if above the world's own reply         | the task's world       |
 | judge      | how likely a language model prefers y to the data set's reply        | the task's judge       |
 | proxy      | the reward model's score, as the mean over its members               | evals.models.proxy     |
-| proxy_product | log of the steps' chances, multiplied: evals/step_scores.py       | evals.models.proxy     |
-| proxy_min  | log of the least of them                                             | evals.models.proxy     |
-| trace      | 1 where it has steps and none is wrong                               | the task's world       |
+| proxy_product | log of the product of the steps' chances (evals/step_scores.py)   | evals.models.proxy     |
+| proxy_min  | log of the least of the steps' chances                               | evals.models.proxy     |
+| trace      | 1 if it has steps and none of them is wrong                          | the task's world       |
 | kl         | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref)        | evals.models.reference |
 | perplexity | exp(-log pi_ref(y|x) / |y|): how far y is from what pi_ref writes    | evals.models.reference |
 
@@ -46,7 +46,7 @@ Row = dict[str, Any]  # a row of evals.harness.sample
 
 @dataclass(frozen=True)
 class Judges:
-    """The models that score completions; None if no task needs the model."""
+    """The models that score completions; a model that no task needs is None."""
 
     policy: Any = None  # the model that drew the completions
     reference: Any = None  # the reference model; `policy` itself if both have the same weights
@@ -98,10 +98,10 @@ def load(
 
 
 def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
-    """Add to each row the scores that `task.score` names, one for each sample; kl's is "logratio".
+    """Add to each row, for each name in `task.score`, a list with the score of each sample.
 
-    With gold comes "reference_gold", the score of the world's own reply. Raises UserError if a model's score
-    is not finite.
+    The score kl has the key "logratio". With gold comes "reference_gold", the gold score of the world's own
+    reply. Raises UserError if a model's score is not finite.
     """
     world: Any = task.task.make_world() if task.task else None
     if "gold" in task.score:
@@ -136,7 +136,7 @@ def _add_gold(rows: list[Row], world: Any) -> None:
 
 
 def _add_each(rows: list[Row], name: str, value: Callable[[Problem, str], float]) -> None:
-    """Add `value` of each completion, with the prefill of its prompt put before it."""
+    """Add to each row, as `name`, the `value` of each completion with its prompt's prefill before it."""
     for row in rows:
         wholes = [row.get("prefill", "") + completion.said for completion in row["completions"]]
         row[name] = [value(samples.problem(row), whole) for whole in wholes]
@@ -163,7 +163,7 @@ def _perplexities(reference: Any, completions: list[Completion]) -> list[float]:
 
 
 def _distinct(completions: list[Completion]) -> tuple[list[int], list[list[int]], list[list[int]]]:
-    """Return the index of each completion among the distinct ones, and the distinct contexts and tokens."""
+    """Return the index of each completion among the distinct completions, and their contexts and tokens."""
     places, alone = distinct((tuple(c.context), tuple(c.ids)) for c in completions)
     return places, [[*context] for context, _ in alone], [[*ids] for _, ids in alone]
 

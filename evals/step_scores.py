@@ -1,4 +1,4 @@
-"""Scores of a whole solution from its steps: by a process reward model, and by the trace.
+"""Scores of a whole solution from its steps: by a process reward model, or by the world's step verifier.
 
 A process reward model gives each step the probability of being right. For the whole solution these are
 multiplied, which gives the probability that every step is right, or their minimum is taken (Lightman et al.
@@ -19,9 +19,9 @@ MADE: Mapping[str, Callable[[Sequence[float]], float]] = {"proxy_product": sum, 
 
 
 def log_chances(model: RewardModel, rows: Sequence[Mapping[str, Any]], world: World | None) -> list:
-    """Return for each completion log sigmoid(r) at the end of each step, and at the end of the completion.
+    """Return for each completion the log-probability that each step is right; the answer is the last step.
 
-    `world` is None for a data set, in which steps are lines.
+    It is log sigmoid of the reward at the step's end. `world` is None for a data set, whose steps are lines.
     """
     place = placer(world, model.tokenizer, special=True)
     sequences: list[list[int]] = []
@@ -36,7 +36,7 @@ def log_chances(model: RewardModel, rows: Sequence[Mapping[str, Any]], world: Wo
 
 
 def right_trace(world: World, problem: Problem, whole: str) -> float:
-    """Return 1 if there are steps and none of them is wrong, else 0."""
+    """Return 1 if the completion `whole` has steps and none of them is wrong, else 0."""
     steps = world.steps(problem, whole)
     return float(bool(steps) and all(steps))
 

@@ -1,10 +1,10 @@
-"""A base model measured with each of its candidate templates; tables show it with the best of them.
+"""The measurement of a base model with each of several prompt templates, of which the best one counts.
 
 A base model never learnt a template: with another one it may do far better, and the template alone may
 explain what RL seems to bring (arXiv 2503.20783, §2). So a task may list candidates (`templates`), and the
-base is asked all its problems with each. The numbers and samples of the task come from the most accurate
-candidate; the others appear beside it as `task@template`. The choice is made on the problems that it is
-measured on, so it favours the base, and gains over the base look smaller.
+base is asked all problems with each. The numbers and samples of the task come from the most accurate
+candidate; the others appear beside it as `task@template`. Choice and measurement use the same problems, which
+favours the base, so that gains over the base look smaller.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,15 +31,16 @@ def candidates(task: EvalTask) -> dict[str, EvalTask]:
 
 
 def best(measured: Mapping[str, Measured]) -> str:
-    """Return the name of the most accurate template; of equals, the first."""
+    """Return the name of the most accurate template; of equally accurate ones, the first."""
     return max(measured, key=lambda name: measured[name]["metrics"]["accuracy"]["value"])
 
 
 def measure(task: EvalTask, draw: Callable[[EvalTask], list[Row]]) -> tuple[Measured, list[Row]]:
-    """Return the metrics and the rows of a task; `draw` asks a model the problems with one template.
+    """Return the metrics and the rows of a task; `draw` returns the rows of a task with one template.
 
-    If there are candidates, the metrics are the best candidate's, with "template", its name, and "templates":
-    name -> metrics of each. Its rows have the name of the task, the rows of the others `task@template`.
+    If the task lists candidates, the metrics are the best candidate's, with its name as "template", and as
+    "templates" name -> metrics of each candidate. The best candidate's rows have the name of the task, all
+    other rows `task@template`.
     """
     drawn = {name: draw(candidate) for name, candidate in candidates(task).items()}
     measured = {name: metrics.summary(rows, task.k) for name, rows in drawn.items()}

@@ -19,7 +19,7 @@ from snakemake_logger_plugin_encore.left import said, seconds_left
 # job's message -> planned seconds; the file is written while the first jobs run
 PLANNED = Path(".snakemake/encore.planned.json")
 TAIL = 25  # lines of a failed job's log that are shown
-ENDING = {  # Snakemake's message when it is asked to end -> the same in our words
+ENDING = {  # Snakemake's message when the user ends it -> the message that is shown instead
     "Will exit after finishing currently running jobs": "told to end: no other job starts; those that run "
     "are waited for (Ctrl-C ends them now, and what they have saved is kept)",
     "Terminating processes on user request": "interrupted: the jobs that run are ended",
@@ -30,7 +30,7 @@ def with_cores(arguments: list[str]) -> list[str]:
     """Return the command line, in which `--cores` becomes `--cores all` if no number follows it.
 
     Snakemake's help says "if N is omitted ... the number of available CPU cores", yet since version 8 its
-    parser needs the N, and reads the target in `--cores r1_zero` as one.
+    parser needs the N, and takes the target in `--cores r1_zero` for the N.
     """
     done = list(arguments)
     for i in reversed([i for i, word in enumerate(done) if word in ("--cores", "-c")]):
@@ -52,7 +52,7 @@ def with_targets_first(arguments: list[str]) -> list[str]:
 
 
 def is_snakemake(program: str) -> bool:
-    """Return whether a program is `snakemake`, or `python -m snakemake`, by its `sys.argv[0]`."""
+    """Return whether `program`, the `sys.argv[0]` of a process, is `snakemake` or `python -m snakemake`."""
     path = Path(program)
     return path.name == "snakemake" or path.parts[-2:] == ("snakemake", "__main__.py")
 
@@ -68,7 +68,7 @@ def clock(seconds: float) -> str:
 
 
 def shortened(reason: str, most: int = 3) -> str:
-    """Return Snakemake's reason for a job with only the first files of each list: a grid has hundreds."""
+    """Return Snakemake's reason for a job, with only the first `most` files of each of its lists of files."""
     lists = []
     for part in reason.split("; "):
         kind, _, names = part.partition(": ")
@@ -79,9 +79,9 @@ def shortened(reason: str, most: int = 3) -> str:
 
 
 class LogHandler(LogHandlerBase):
-    """A handler that shows a job's message and times and, if the job failed, the end of its log.
+    """A log handler that prints a line when a job starts or ends and, if it failed, the end of its log.
 
-    Warnings are shown unchanged.
+    Warnings are printed unchanged.
     """
 
     def __post_init__(self) -> None:
@@ -132,7 +132,7 @@ class LogHandler(LogHandlerBase):
         return [ENDING[said] for said in ending]
 
     def _left(self) -> str:
-        """Return `, about 20 minutes left`, if the run has been planned and a job is done."""
+        """Return a phrase such as `, about 20 minutes left`; "" if the run has no plan or no job is done."""
         try:
             fresh = PLANNED.stat().st_mtime >= self.began
             planned = json.loads(PLANNED.read_text(encoding="utf-8")) if fresh else {}
@@ -166,13 +166,13 @@ class LogHandler(LogHandlerBase):
 
 
 def tail(log: Path) -> list[str]:
-    """Return the end of a log file, indented, after its name."""
+    """Return lines with the name of a log file and its last TAIL lines, indented."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     return [f"       {log}, its end:", *(f"         {line}" for line in lines[-TAIL:])]
 
 
 def _without_rule_errors(message: str) -> list[str]:
-    """Return the message of a failed command once: Snakemake repeats it with all its configuration."""
+    """Return the lines of a message; [] if it repeats a failed job's error with all its configuration."""
     if message.startswith(("RuleException", "CalledProcessError", "WorkflowError:\nAt least one job")):
         return []
     return message.splitlines()

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 def seconds_left(
     planned: Mapping[str, float], done: Mapping[str, float], running: Mapping[str, float], elapsed: float
 ) -> float | None:
-    """Return seconds on the clock until all planned jobs are done; None if nothing says how long they take.
+    """Return the seconds of wall time until all planned jobs are done; None if no planned job is done yet.
 
-    All values are seconds: `planned` of each job by its name, `done` and `running` how long these jobs took
-    or have been running, `elapsed` since the run began. Further jobs are expected to keep the present ratio
-    to their plan, and the present number at a time.
+    All values are seconds, by the name of the job: `planned` how long it should take, `done` how long it
+    took, `running` for how long it has been running. `elapsed`: seconds since the run began. The estimate
+    assumes that further jobs take as much longer than planned as those done, with as many jobs at a time.
     """
     known = {name: took for name, took in done.items() if name in planned}
     rest = {name: seconds for name, seconds in planned.items() if name not in done}
@@ -23,7 +23,7 @@ def seconds_left(
 
 
 def said(seconds: float) -> str:
-    """Return seconds in words: `about 20 minutes left`."""
+    """Return a phrase for a number of seconds, such as `about 20 minutes left`."""
     if seconds < 90:
         return "about a minute left"
     hours = seconds / 3600

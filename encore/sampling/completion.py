@@ -1,4 +1,4 @@
-"""A completion that keeps its tokens, and how it ended, while it passes through lm-eval as plain text."""
+"""The text of a completion with its tokens and how it ended, in a form that lm-eval passes on as text."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -9,10 +9,11 @@ from encore.sampling.turns import Talk
 
 
 class Completion(str):
-    """A text with the number of its `tokens`, the end-of-sequence token included, and their `ids`.
+    """The text of a completion, with its token `ids`, and the ids of its prompt as `context`.
 
-    `truncated`: whether the end-of-sequence token never came. `context`: the prompt's token ids. If a tool
-    has answered, the text has its results too, while `said` and `tokens` are the policy's own part.
+    `tokens`: the number of tokens, including the end-of-sequence token. `truncated`: whether the completion
+    was cut because it reached the limit of tokens. If the policy has called a tool, the text and `ids`
+    include the tool's results; `said` and `tokens` are the text and number of tokens of the policy alone.
     """
 
     tokens: int
@@ -41,9 +42,10 @@ class Completion(str):
 def completed(
     ids: Sequence[int], ended: bool, stops: list[str], context: Sequence[int], tokenizer: Any
 ) -> Completion:
-    """Return the completion of sampled token `ids`, cut before a stop string, with special tokens kept.
+    """Return the completion with the sampled token `ids`, cut before the first stop string.
 
-    `ended`: the last of `ids` ends the sequence; it is counted, but not shown.
+    `ended`: whether the last of `ids` ends the sequence; this token is counted, but left out of the text.
+    Other special tokens stay in the text.
     """
     decoded = tokenizer.decode(ids[:-1] if ended else ids, skip_special_tokens=False)
     text = postprocess_generated_text(decoded, stops, None)
@@ -53,7 +55,10 @@ def completed(
 
 
 def answered(talk: Talk, ends: Collection[int], context: Sequence[int], tokenizer: Any) -> Completion:
-    """Return a completion of several turns. A last token of `ends` is counted, but not shown."""
+    """Return the completion that the turns of `talk` make up.
+
+    If its last token is one of `ends`, this token is counted, but left out of the text.
+    """
     policy_ids = talk.said()
     ended = policy_ids[-1] in ends
     texts = [talk.ids[:-1], policy_ids[:-1]] if ended else [talk.ids, policy_ids]

@@ -19,12 +19,12 @@ from encore.errors import UserError
 from encore.models.sharded import is_sharded
 
 NEVER = -1e9  # added to an attention score; finite, so that a row of padding alone has no NaN
-CROWDED = 0.8  # if a smaller share of the rows still grows, the others are dropped and the cache copied
-BLOCK = 4096  # tokens of prompts that are read at a time
+CROWDED = 0.8  # if a smaller share of a batch's rows is unfinished, the finished rows leave the batch
+BLOCK = 4096  # largest number of prompt tokens in one forward pass
 
 # for each layer: keys and values (rows, heads, time, head_dim)
 Cache = list[tuple[torch.Tensor, torch.Tensor]]
-Mlp = Callable[[torch.Tensor], torch.Tensor]  # (…, width) -> the same
+Mlp = Callable[[torch.Tensor], torch.Tensor]  # from (…, width) to (…, width)
 KNOWN = ("llama", "qwen2", "qwen3", "qwen3_moe")  # model_type of the known configurations
 BY_LENGTH = ("dynamic", "longrope")  # kinds of rotary positions whose angles depend on the length of the row
 
@@ -44,23 +44,23 @@ class Layer:
 
 @dataclass(frozen=True)
 class Prefilled:
-    """The state after reading prompts: a row for each prompt, with `used` columns written."""
+    """The state after reading prompts: a row for each prompt, whose first `used` columns are filled."""
 
     logits: torch.Tensor  # (rows, vocabulary): logits of the token after the prompt
     cache: Cache
     bias: torch.Tensor  # (rows, 1, 1, time), NEVER at columns without a token
-    gaps: torch.Tensor  # (rows,) the number of columns without a token
+    gaps: torch.Tensor  # (rows,): the number of filled columns without a token, which are padding
     used: int
 
 
 class Decoder:
-    """Decoding steps of a policy of a known architecture, with its present weights.
+    """A decoder of a policy, with the weights that the policy has when the decoder is made.
 
-    Raises UserError for another model, and for one whose weights are spread over processes.
+    Raises UserError for an unknown architecture, and for weights that are spread over processes.
     """
 
     def __init__(self, model: Any, time: int):
-        """Make a decoder of `model`. A row has at most `time` tokens of prompt and completion."""
+        """Make a decoder of `model` for rows of at most `time` tokens, prompt and completion together."""
         if is_sharded(model):
             raise UserError("sampler: lean needs whole weights, but these are sharded; remove it")
         config = model.config
@@ -102,10 +102,10 @@ class Decoder:
     def step(
         self, ids: torch.Tensor, places: torch.Tensor, slot: int, cache: Cache, bias: torch.Tensor
     ) -> torch.Tensor:
-        """Return the last layer's output (rows, n, width) for `ids` (rows, n), in columns from `slot` on.
+        """Return the last layer's output (rows, n, width) for the tokens `ids` (rows, n).
 
-        `places` (rows, n) are the positions of `ids`; `bias` (rows, 1, 1 or n, time) is added to the scores
-        of columns.
+        Their keys and values go into the columns of `cache` from `slot` on. `places` (rows, n): positions of
+        the tokens. `bias` (rows, 1, 1 or n, time) is added to the attention scores.
         """
         rows, count = ids.shape
         end = slot + count
@@ -159,7 +159,7 @@ class Decoder:
     def blocks(
         self, ids: torch.Tensor, places: torch.Tensor, slot: int, cache: Cache, bias: torch.Tensor
     ) -> torch.Tensor:
-        """Return the output (rows, width) after the last of `ids` (rows, n), read BLOCK tokens at a time."""
+        """Return the last layer's output (rows, width) at the last of `ids` (rows, n), read in blocks."""
         size = max(1, BLOCK // len(ids))
         for ids_of, places_of in zip(ids.split(size, dim=1), places.split(size, dim=1), strict=True):
             count, end = ids_of.shape[1], slot + ids_of.shape[1]
@@ -205,7 +205,7 @@ def _dense(mlp: Any) -> Mlp:
 
 
 def _sparse(mlp: Any) -> Mlp:
-    """Return a mixture of experts as a function. Small experts all run, which is faster than sorting."""
+    """Return a mixture of experts. All experts read each token, faster for small ones than sorting tokens."""
     router, gate_up, down = mlp.gate.weight, mlp.experts.gate_up_proj, mlp.experts.down_proj
     visited, whole = mlp.gate.top_k, mlp.gate.norm_topk_prob
 
@@ -223,7 +223,7 @@ def _sparse(mlp: Any) -> Mlp:
 
 
 def of_rows(cache: Cache, rows: torch.Tensor, used: int) -> Cache:
-    """Return the cache of some rows. Its first `used` columns are copied; the others have no content yet."""
+    """Return a cache with the rows of `cache` whose indices are `rows`; only `used` columns are copied."""
 
     def copied(part: torch.Tensor) -> torch.Tensor:
         new = part.new_empty((len(rows), *part.shape[1:]))
@@ -257,10 +257,10 @@ def drawn_of(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, to
 def sample(
     model: Any, prompts: Sequence[Sequence[int]], cap: int, temperature: float, ends: Sequence[int]
 ) -> tuple[list[list[int]], torch.Tensor]:
-    """Return a completion of each prompt, and its tokens' log-probabilities (rows, time), 0 after its end.
+    """Return the token ids of a completion for each of `prompts`, and their log-probabilities.
 
-    A completion ends with a token of `ends`, or after `cap` tokens. Tokens are drawn from softmax(logits /
-    `temperature`), or are the likeliest at temperature 0.
+    A completion ends with a token of `ends`, or after `cap` tokens. The log-probabilities (prompts, time) are
+    of softmax(logits / `temperature`), and 0 after the end. At temperature 0 the likeliest tokens are taken.
     """
     distinct = list(dict.fromkeys(map(tuple, prompts)))
     rows, time = len(prompts), max(map(len, distinct)) + cap

@@ -23,7 +23,7 @@ FORMULA = (
 
 @dataclass(frozen=True)
 class Drawn:
-    """The completions of prompts; each prompt has `num_generations` of them, one prompt after another."""
+    """The completions of several prompts: `num_generations` of the first prompt, then of the next."""
 
     completions: Sequence[Completion]
     tokens: int  # number of tokens of all completions and their prompts
@@ -39,9 +39,10 @@ def draw(
     seed: int,
     progress: Progress,
 ) -> Drawn:
-    """Sample with an engine of evaluations; the same seed always gives the same completions.
+    """Sample completions of `prompts` from the model `source`; the same seed gives the same completions.
 
-    `ends`: tokens that end a completion besides the policy's own.
+    `ends`: ids of tokens that end a completion, besides the model's own end-of-sequence tokens. `sampled_by`:
+    the sampler, such as vLLM, with its settings.
     """
     generation = {
         "until": [],  # only the end-of-sequence token ends a completion

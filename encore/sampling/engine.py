@@ -1,4 +1,4 @@
-"""A model to sample from, behind lm-eval's interface: by `transformers`, vLLM, or the lean sampler."""
+"""The loading of a model to sample from, as an lm-eval model: by transformers, vLLM or our lean sampler."""
 
 from typing import Any
 
@@ -31,9 +31,9 @@ def load(source: language_model.Source, engine: Engine, seed: int, report: Repor
 
 
 def vllm_arguments(source: language_model.Source, engine: Engine, seed: int) -> dict[str, Any]:
-    """Return arguments of lm-eval's vLLM model.
+    """Return the arguments with which lm-eval's vLLM model is made.
 
-    The dtype `auto` would turn float32 into bfloat16, but keep float16.
+    The dtype is always stated, because vLLM's default `auto` would turn float32 into bfloat16.
     """
     return {
         **(engine.backend_args.model_dump(exclude_unset=True) if engine.backend_args else {}),

@@ -15,14 +15,14 @@ from collections.abc import Mapping, Sequence
 
 from encore.sampling.completion import Completion
 
-# step -> numbers of the completions that pass it, ascending; the steps are in order
+# step -> ascending indices of the completions that pass it; the steps are in order
 Funnel = dict[str, list[int]]
 
 TOLERANCE = 1e-9  # absorbs rounding errors of a score
 
 
 def steps(thresholds: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the names of all steps in order, because metrics.json does not keep the order."""
+    """Return the names of all steps of a funnel in order; metrics.json does not keep the order."""
     return ("sampled", "ended", "right", *sorted(thresholds), "distinct", "kept")
 
 
@@ -33,10 +33,11 @@ def passed(
     size: int,
     most: int | None,
 ) -> Funnel:
-    """Return the completions that pass each step. The `size` completions of each prompt follow each other.
+    """Return, for each step, the indices of the completions that pass it.
 
-    `scores` of `accuracy` and of each of `thresholds` have a value for each completion; `most` is how many
-    completions of a prompt are kept, None for all.
+    The `size` completions of each prompt stand one after another. `scores`, of `accuracy` and of each reward
+    in `thresholds`, have a value for each completion. `most`: how many completions of a prompt are kept at
+    most; None for all.
     """
     funnel = {"sampled": [*range(len(completions))]}
     funnel["ended"] = [i for i in funnel["sampled"] if not completions[i].truncated]
@@ -52,9 +53,10 @@ def passed(
 
 
 def metrics(funnel: Funnel, size: int) -> dict[str, float]:
-    """Return the metrics of a funnel.
+    """Return two metrics for each step of a funnel.
 
-    `funnel/STEP` counts the completions that pass; `funnel/STEP/problems` is the share of prompts with one.
+    `funnel/STEP` is the number of completions that pass the step; `funnel/STEP/problems` is the share of
+    prompts with at least one such completion.
     """
     problems = len(funnel["sampled"]) // size
     counted: dict[str, float] = {}
@@ -65,7 +67,7 @@ def metrics(funnel: Funnel, size: int) -> dict[str, float]:
 
 
 def emptied(funnel: Funnel, thresholds: Mapping[str, float]) -> str:
-    """Return a line that says at which step the last completions were lost, and what would help."""
+    """Return the error for a funnel that kept nothing: where the last completions were lost, what helps."""
     says = {"ended": "ended within the cap", "right": "right"}
     says |= {name: f"with {name} >= {thresholds[name]:g}" for name in sorted(thresholds)}
     last = next(step for step in funnel if not funnel[step])

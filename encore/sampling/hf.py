@@ -7,7 +7,7 @@
 - completions grow in rounds, and ended ones leave the batch between two rounds, because a batch costs as much
   as its longest row (0.5M parameters, one core, mean length 26: 0.8 of the time at a cap of 64, 0.3 at 128);
 - on a GPU a batch is as large as its memory has room for, unless the recipe sets a size;
-- so is a batch of texts whose likelihood is scored, on a CPU too;
+- texts whose likelihood is scored also come in batches as large as the memory has room for, on a CPU too;
 - a prompt that does not fit is an error and is not cut from the left.
 """
 
@@ -59,7 +59,7 @@ class HuggingFaceSampler(HFLM):
         )
 
     def end_with(self, also: Sequence[int]) -> None:
-        """Let these tokens also end completions from now on, besides the checkpoint's own ends."""
+        """Set further tokens, `also`, that end completions besides the checkpoint's own end tokens."""
         self.ends = self.own_ends | {*also}
         self.model.generation_config.eos_token_id = sorted(self.ends)
 
@@ -109,7 +109,10 @@ class HuggingFaceSampler(HFLM):
         return [answered(talk, self.ends, prompt, self.tokenizer) for talk, prompt in pairs]
 
     def turn(self, contexts: list[list[int]], cap: int, also: set[int], options: Options) -> list[list[int]]:
-        """Return the model's next turn: up to its end, a token of `also`, or `cap` tokens."""
+        """Return the token ids that the model adds to each of `contexts`, at most `cap`.
+
+        A turn ends with an end-of-sequence token or with a token of `also`, which is included.
+        """
         ends = self.ends | also
         self.model.generation_config.eos_token_id = sorted(ends)
         rows = self._continue(contexts, cap, [], options)
@@ -120,7 +123,7 @@ class HuggingFaceSampler(HFLM):
     def prompts(self, requests: list[Instance], limit: int) -> list[list[int]]:
         """Return the token ids of each request's prompt.
 
-        Raises UserError if a prompt and `limit` tokens do not fit.
+        Raises UserError if a prompt and `limit` further tokens do not fit into the model's positions.
         """
         texts = list(dict.fromkeys(request.args[0] for request in requests))
         encoded = dict(zip(texts, prompt_ids(texts, self.tokenizer), strict=True))
@@ -146,7 +149,7 @@ class HuggingFaceSampler(HFLM):
         return super()._loglikelihood_tokens(requests, *args, **options)
 
     def at_once(self, width: int) -> int:
-        """Return how many rows of `width` tokens, prompt and completion, a batch can have."""
+        """Return how many rows fit into a batch; a row has `width` tokens, prompt and completion together."""
         if self.given:
             return self.given
         return rows_at_once(self.model.config, width, self.model.dtype.itemsize, free_bytes(self.device))
@@ -169,7 +172,10 @@ class HuggingFaceSampler(HFLM):
         return rows[:, width:].tolist()
 
     def _completion(self, tokens: list[int], stops: list[str], context: Sequence[int] = ()) -> Completion:
-        """Return a row cut after its end-of-sequence token (counted, not shown) or before a stop string."""
+        """Return the completion of sampled `tokens`, up to the end-of-sequence token or a stop string.
+
+        The end-of-sequence token is counted, but left out of the text.
+        """
         end = next((i for i, token in enumerate(tokens) if token in self.ends), None)
         ids = tokens if end is None else tokens[: end + 1]
         return completed(ids, end is not None, stops, context, self.tokenizer)

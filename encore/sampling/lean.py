@@ -1,4 +1,4 @@
-"""The lm-eval model of our own decoder, for small models: less than half the time of `generate`."""
+"""An lm-eval model of our own decoder for small models, in less than half the time of `generate`."""
 
 from lm_eval.api.instance import Instance
 from lm_eval.models.utils import normalize_gen_kwargs
@@ -9,7 +9,7 @@ from encore.sampling.hf import HuggingFaceSampler, Options
 
 
 class LeanSampler(HuggingFaceSampler):
-    """A sampler from the full distribution, or greedy, up to the end-of-sequence token."""
+    """A sampler without top-p and stop strings: it draws from the full distribution, or greedily."""
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options: Options = dict(normalize_gen_kwargs(requests[0].args[1]))

@@ -1,10 +1,10 @@
-"""The number of completions that a GPU has room for, computed from the model's shape and the free memory."""
+"""The size of a batch that the memory has room for, computed from the model's shape and the free memory."""
 
 from typing import Any
 
 import torch
 
-MOST = 512  # number of completions at once; a CPU always has this number, because the samples depend on it
+MOST = 512  # largest batch of completions; always this size on a CPU, because samples depend on the size
 SHARE = 0.8  # share of the free memory; the rest is for fragmentation and for the kernels' own buffers
 # bytes for each logit: float32, a softmax and, for top-p, a sorted copy, its int64 order and its sum
 BYTES_A_LOGIT = 4 + 4 + 4 + 8 + 4
@@ -28,10 +28,10 @@ def row_bytes(config: Any, width: int, itemsize: int) -> int:
 
 
 def rows_at_once(config: Any, width: int, itemsize: int, free: int | None) -> int:
-    """Return the largest power of two, from 1 to `MOST`, of rows that fit into `free` bytes.
+    """Return how many rows of `width` tokens fit into `free` bytes: a power of two, from 1 to `MOST`.
 
     It is a power of two, so that a little more or less free memory seldom changes what is sampled. If `free`
-    is None, the result is `MOST`.
+    is None, as on a CPU, the result is `MOST`.
     """
     if free is None:
         return MOST
@@ -41,7 +41,8 @@ def rows_at_once(config: Any, width: int, itemsize: int, free: int | None) -> in
 def scored_at_once(vocabulary: int, width: int, free: int | None) -> int:
     """Return how many texts of `width` tokens are scored at once: a power of two, from 1 to `MOST`.
 
-    lm-eval keeps the logits of every position of a batch. `free`: bytes of a GPU's memory, None on a CPU.
+    lm-eval keeps the logits of every position of a batch. `vocabulary`: number of tokens in the vocabulary.
+    `free`: free bytes of a GPU's memory, None on a CPU.
     """
     room = SCORED if free is None else int(SHARE * free)
     return _power_of_two(room // (width * vocabulary * BYTES_A_SCORED_LOGIT))

@@ -1,4 +1,4 @@
-"""Tools that a policy may call in the middle of a completion, by a recipe's key `tool`.
+"""Tools that a policy may call in the middle of a completion, as set by a recipe's key `tool`.
 
     tool: {name: calculator, calls: 5, longest: 8}
     tool: {name: python, calls: 3, longest: 256, call: ["<tool_call>", "</tool_call>"], result: ["[", "]"]}
@@ -19,7 +19,7 @@ from encore.worlds.calculator import ERROR, calculate
 Answer = tuple[str, bool]  # the answer to a call, and whether the call was well formed
 LONGEST_CALL = 10_000  # characters; a longer call is malformed
 
-# after this code the program's `print` is kept, because the sandbox returns only values of expressions
+# code before a program that collects what it prints, because the sandbox returns only values of expressions
 PRINTED = "".join(
     (
         "_said = []\n",
@@ -31,13 +31,13 @@ PRINTED = "".join(
 
 
 def calculator(calls: Sequence[str]) -> list[Answer]:
-    """Answer calls of one operation on two whole numbers each (encore/worlds/calculator.py)."""
+    """Answer calls such as `37*48`, each one operation on two whole numbers (encore/worlds/calculator.py)."""
     results = [calculate(call) for call in calls]
     return [(ERROR, False) if result is None else (result, True) for result in results]
 
 
 def python(calls: Sequence[str]) -> list[Answer]:
-    """Run each call as a program in the sandbox. Its result is its output, and then its last expression.
+    """Run each call as a program in the sandbox; answer with its output and the value of its last expression.
 
     Raises UserError if no sandbox can be started.
     """
@@ -63,7 +63,7 @@ def _call_of(tool: Tool, turn: str) -> str | None:
 
 
 def _program(call: str) -> tuple[str, tuple[str, ...]]:
-    """Return a program that keeps the output of a call, and an expression whose value is this output."""
+    """Return a program that runs a call and collects its output, and the expression for this output."""
     text = call.encode(errors="replace").decode()
     try:
         tree = ast.parse(text)
@@ -79,7 +79,7 @@ def _program(call: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _printed(result: Result) -> Answer:
-    """Return a program's output; without output, the error that it raised, or the way it ended."""
+    """Return a program's output; if the program failed, the error that it raised or how it was ended."""
     (value,) = result.values
     if isinstance(value, Failed):
         return f"{ERROR}: {value.why if result.ended == 'done' else result.ended}", False

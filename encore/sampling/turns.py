@@ -1,8 +1,8 @@
 """Completions of several turns: a policy that calls a tool is stopped, gets an answer, and continues.
 
-The tool's answer becomes part of the completion, but it does not count against the cap, and `own` separates
-the policy's tokens from the tool's. Each turn continues from exactly the tokens before it; nothing is
-tokenised anew.
+The tool's answer becomes part of the completion, but does not count against the cap. `Talk.own` says which
+tokens are the policy's and which the tool's. Each turn continues from exactly the tokens before it; nothing
+is tokenised anew.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,19 +15,19 @@ from encore.errors import UserError
 from encore.recipe.tool import Tool
 from encore.sampling import tools
 
-# takes contexts, the largest number of tokens, and the tokens that end a turn besides those that end a
-# completion; returns the drawn tokens of each context, the ending one included, and their log-probabilities,
-# if known
+# a function that draws tokens after each context; its arguments are the contexts, the largest number of
+# tokens to draw, and the tokens that end a turn, besides the tokens that end a completion; it returns the
+# drawn tokens for each context, with the ending token, and their log-probabilities or None
 Draw = Callable[[list[list[int]], int, list[int]], tuple[list[list[int]], list[list[float]] | None]]
 
-# columns of a kept row that describe its completions if the policy has a tool
-TURNS = "turns"  # column of the text in parts
+# keys that a row of completions.jsonl has if the policy has a tool
+TURNS = "turns"  # key of the completion's text as a list of turns
 CALLS = ("calls", "malformed")
 
 
 @dataclass
 class Talk:
-    """A completion that consists of turns."""
+    """A completion that consists of turns, by the policy and the tool alternately."""
 
     ids: list[int] = field(default_factory=list)
     own: list[int] = field(default_factory=list)  # (tokens,) 1 at the policy's tokens, 0 at the tool's
@@ -36,7 +36,7 @@ class Talk:
     malformed: int = 0  # number of calls answered by an error
 
     def said(self) -> list[int]:
-        """Return the policy's own tokens."""
+        """Return the ids of the policy's own tokens."""
         return [token for token, mine in zip(self.ids, self.own, strict=True) if mine]
 
     def turns(self, tokenizer: Any) -> list[str]:
@@ -47,7 +47,7 @@ class Talk:
 
 
 def closing(tool: Tool, tokenizer: Any) -> int:
-    """Return the token that ends a call. Raises UserError if the end of a call is not one token."""
+    """Return the id of the token that ends a call. Raises UserError if the end is not a single token."""
     ids = tokenizer(tool.call[1], add_special_tokens=False)["input_ids"]
     if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
         raise UserError(
@@ -57,7 +57,7 @@ def closing(tool: Tool, tokenizer: Any) -> int:
 
 
 def room(tool: Tool | None, tokenizer: Any) -> int:
-    """Return the most tokens that results may add to a completion."""
+    """Return the largest number of tokens that the tool's results can add to a completion."""
     if tool is None:
         return 0
     around = tokenizer([*tool.result], add_special_tokens=False)["input_ids"]
@@ -70,7 +70,7 @@ def converse(
     """Return a completion of each prompt, in which the policy writes at most `cap` tokens.
 
     After `tool.calls` answers a further call gets no answer, and the completion goes on to its end. Raises
-    UserError as `closing` does.
+    UserError if the end of a call is not a single token.
     """
     close = closing(tool, tokenizer)
     talks = [Talk() for _ in prompts]
@@ -106,7 +106,7 @@ def converse(
 
 
 def _result(tool: Tool, answer: str, tokenizer: Any) -> list[int]:
-    """Return the tokens of a result, cut to the tool's limit, with the texts around it."""
+    """Return the token ids of the answer, cut to `tool.longest`, between the two texts of `tool.result`."""
     before, text, after = tokenizer([tool.result[0], answer, tool.result[1]], add_special_tokens=False)[
         "input_ids"
     ]

@@ -34,7 +34,7 @@ class VLLMSampler(VLLM):
         self.ends: list[int] = []
 
     def end_with(self, also: Sequence[int]) -> None:
-        """Let these tokens also end completions from now on, besides the ends that vLLM reads itself."""
+        """Set further tokens, `also`, that end completions besides those that vLLM reads itself."""
         self.ends = [*also]
 
     def tok_encode(self, string: Any, add_special_tokens: bool | None = None, **options: Any) -> Any:

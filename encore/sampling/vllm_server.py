@@ -23,10 +23,10 @@ from encore.runtime.progress import clock_text
 
 HOST = "127.0.0.1"  # the address on the stage's node, which no other node can reach
 MEMORY = 0.9  # share of its GPUs' memory; unlike a colocated engine, the server has the GPUs to itself
-LOOK = 0.5  # seconds between two checks that it answers
-EVERY = 15.0  # seconds between two lines as long as it does not answer
-TAIL = 65536  # bytes of the log that are searched for an error
-LONGEST = 300  # characters of the error in our line
+LOOK = 0.5  # seconds between two checks whether the server answers
+EVERY = 15.0  # seconds between two lines of progress while the server does not answer yet
+TAIL = 65536  # bytes at the end of the log that are searched for an error
+LONGEST = 300  # largest number of characters of the server's error in our error line
 # prefixes of the variables that torchrun sets for a rank
 OF_TORCHRUN = (
     *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
@@ -39,9 +39,10 @@ ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Interrupt)(?::| \().*")
 def command(
     model: str, host: str, port: int, workers: int, dtype: str, seed: int, args: GrpoArgs
 ) -> list[str]:
-    """Return the command line of a server of `model`, a folder, on `workers` GPUs, reached at `host` only.
+    """Return the command that starts a vLLM server of `model`, a folder, on `workers` GPUs.
 
-    `args` are the stage's, as the recipe sets them; otherwise the server's defaults apply.
+    The server can be reached only at the address `host`. Unless the recipe sets vllm_gpu_memory_utilization
+    in `args`, it is MEMORY.
     """
     stated = "vllm_gpu_memory_utilization" in args.model_fields_set
     options = ScriptArguments(
@@ -61,16 +62,16 @@ def command(
 
 
 def environment(names: str) -> dict[str, str]:
-    """Return the environment of a server on the GPUs `names`, written as in CUDA_VISIBLE_DEVICES."""
+    """Return the environment variables of a server. `names`: its GPUs, as in CUDA_VISIBLE_DEVICES."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_TORCHRUN)}
     # enables the endpoints that receive weights
     return {**kept, gpus.VISIBLE: names, "VLLM_SERVER_DEV_MODE": "1"}
 
 
 class Server:
-    """A server that was started; it writes to the end of `log`.
+    """A vLLM server that starts when the object is made, and appends its output to the file `log`.
 
-    `say` prints a line of progress, and the line of a failure after the server has answered.
+    `say` prints lines of progress, and an error if the server ends later.
     """
 
     def __init__(
@@ -97,9 +98,9 @@ class Server:
             )
 
     def ready(self, timeout: float) -> None:
-        """Wait until the server answers. From then on, if it ends, end this process with one line.
+        """Wait until the server answers. If it ends later, end this process too, with one error line.
 
-        Raises UserError if it ends, or does not answer within `timeout` seconds.
+        Raises UserError if the server ends before, or does not answer within `timeout` seconds.
         """
         began = last = time.monotonic()
         while not _healthy(self.host, self.port):
@@ -146,7 +147,7 @@ class Server:
 
 
 def reason(log: str) -> str:
-    """Return the error in a server's log: the first, because it caused the others, or the last line."""
+    """Return the first error in a server's log, which caused the others; without errors, the last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     error = next(filter(None, map(_error, lines)), None)
     return (error or (lines or ["its log is empty"])[-1])[:LONGEST]

@@ -1,4 +1,4 @@
-"""Untrusted programs run where they can do no harm, and judged by the values they compute.
+"""A sandbox, in which untrusted programs can do no harm; they are judged by the values that they compute.
 
     results = run([Job("def f(x): return x + 1", ("f(1)", "f(2)"))])  # [Result((2, 3), "done")]
 

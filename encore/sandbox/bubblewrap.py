@@ -15,9 +15,10 @@ SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/
 
 
 def command(environment: Mapping[str, str], shown: Sequence[str] = ()) -> list[str]:
-    """Return the command; `shown`: further folders that are visible, read-only.
+    """Return the command that starts a sandbox; `shown`: further folders that programs may read.
 
-    Raises UserError without bubblewrap, unless the environment says INSISTS in these words.
+    Raises UserError if bubblewrap is not installed, unless the user has switched the sandbox off by the
+    environment variable in INSISTS.
     """
     if bare(environment):
         return _python()
@@ -50,7 +51,7 @@ def command(environment: Mapping[str, str], shown: Sequence[str] = ()) -> list[s
 
 
 def bare(environment: Mapping[str, str]) -> bool:
-    """Return whether the user insists on having no sandbox. Raises UserError for other words than INSISTS."""
+    """Return whether an environment variable switches the sandbox off. Raises UserError for a wrong value."""
     variable, words = INSISTS
     if variable in environment and environment[variable] != words:
         raise UserError(f'{variable}: expected "{words}", got {environment[variable]!r}')
@@ -70,7 +71,7 @@ def _visible() -> list[str]:
 
 
 def _python() -> list[str]:
-    """Return the call of Python without site-packages or bytecode. The source of inside.py is an argument."""
+    """Return the command that runs the source of inside.py in a Python without site-packages and bytecode."""
     source = files("encore.sandbox").joinpath("inside.py").read_text(encoding="utf-8")
     return [
         os.path.realpath(getattr(sys, "_base_executable", sys.executable)),

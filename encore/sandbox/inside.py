@@ -1,13 +1,14 @@
 """The process inside the sandbox, which runs one program after another, each in its own child process.
 
-Its source is given to a bare Python with -c, so it imports the standard library alone. A frame is 4 bytes of
-length and that much JSON. The first frame has the settings, with the libraries that programs may use; the
-answer is "ready". Each further frame is a job, {program, calls, wall}, answered by {ended, lines, dirty}.
-`lines` is the output of the child, a JSON value for each call, which is not read here. `dirty` says that the
-program left a file, so that this sandbox must not be used again.
+Its source is given to a bare Python with -c, so it imports the standard library alone. It reads and writes
+frames: 4 bytes with the length of a JSON text, then this text. The first frame has the settings, with the
+libraries that programs may use; the answer is "ready". Each further frame is a job, {program, calls, wall},
+answered by {ended, lines, dirty}. `lines` is the output of the child, a line of JSON for each call, which is
+not parsed here. `dirty` says that the program left a file, so that this sandbox must not be used again.
 
-The child shuts itself in before it runs the program: no descriptors but its pipe, resource limits, and a
-seccomp filter under which it can neither start, signal nor trace a process nor open a socket.
+The child shuts itself in before it runs the program: it closes all descriptors but its pipe, and sets
+resource limits and a seccomp filter. Under the filter it can neither start, signal nor trace a process nor
+open a socket.
 """
 
 # ruff: noqa: F401 - the most common imports of programs are loaded once, and each child inherits them by fork
@@ -46,7 +47,7 @@ class Filter(ctypes.Structure):
 
 
 def _receive(source):
-    """Return the next frame; None at the end of the input."""
+    """Return the content of the next frame; None at the end of the input."""
     head = source.read(4)
     if len(head) < 4:
         return None
@@ -60,7 +61,7 @@ def _send(sink, value):
 
 
 def _encoded(value):
-    """Return a value in JSON that says which built-in type it has; TypeError for any other type."""
+    """Return a value as JSON data that says which built-in type it has. Raises TypeError for other types."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return value
@@ -80,7 +81,7 @@ def _encoded(value):
 
 
 def _filter(instructions):
-    """Return a function that puts a child under the filter; libraries are loaded before the filter is on."""
+    """Return a function that puts its process under the filter; the C library is loaded before that."""
     held = ctypes.create_string_buffer(instructions)
     program = Filter(len(instructions) // 8, ctypes.cast(held, ctypes.c_void_p))
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -95,7 +96,7 @@ def _filter(instructions):
 
 
 def _attempt(call, names):
-    """Return a line of JSON: the value of a call, or the kind of error it raised."""
+    """Return a line of JSON: the value of a call, or the class of the error that it raised."""
     try:
         return json.dumps(_encoded(eval(compile(call, "<test>", "eval"), names)))
     except BaseException as error:  # a program may raise anything, even SystemExit
@@ -127,9 +128,10 @@ def _child(job, pipe, settings, shut):
 
 
 def _collect(pipe, wall, most):
-    """Return why the program ended, and the output that came through the pipe.
+    """Return how the program ended (done, time or output), and the output that came through the pipe.
 
-    The pipe is read until it is closed, or `most` bytes have come, or `wall` seconds have passed.
+    The pipe is read until it is closed (done), `wall` seconds have passed (time), or more than `most` bytes
+    have come (output).
     """
     parts: list[bytes] = []
     end, size = time.monotonic() + wall, 0

@@ -1,6 +1,6 @@
-"""A few sandboxes that are kept ready. They take programs, and return the values of their calls.
+"""A pool of sandboxes that are kept ready to run programs, and that return the values of their calls.
 
-One thread waits for all by a selector: a sandbox dies with the thread that started it, so it gets none.
+One thread starts all sandboxes and waits for them, because a sandbox dies with the thread that started it.
 """
 
 import base64
@@ -36,8 +36,8 @@ log = logging.getLogger(__name__)
 class Limits:
     """The limits of a program. `wall`, `cpu`: seconds; `memory`, `file`, `output`: bytes.
 
-    A program's CPU time, hence its verdict, is the same on a busy machine; `wall` ends programs that sleep.
-    `budget`: seconds of wall time of all programs that are run together, see `Pool.run`.
+    CPU time, and so the verdict, is the same on a busy machine; `wall` ends programs that only sleep.
+    `budget`: seconds of wall time for all programs of one call of `Pool.run`.
     """
 
     wall: float = 10.0
@@ -59,9 +59,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """The values (calls,) of a program, with `Failed` for a missing value.
+    """The values (calls,) of a program's calls, with `Failed` for a missing value.
 
-    `ended`: done, time, output, lost, too long, a signal.
+    `ended`: how the program ended: done, time, output (too much), lost, too long, or the name of a signal.
     """
 
     values: tuple[Any, ...]
@@ -105,7 +105,7 @@ class Sandbox:
         return self.process.stdout.fileno()
 
     def send(self, value: Any) -> bool:
-        """Send a value, and return whether the process took it."""
+        """Send a value, and return False if the process no longer reads."""
         body = json.dumps(value).encode()
         assert self.process.stdin
         try:
@@ -118,13 +118,13 @@ class Sandbox:
         return True
 
     def more(self) -> bool:
-        """Read the available part of the answer, and return False at its end."""
+        """Read the available part of the answer, and return False if the process has closed its output."""
         part = os.read(self.out, 1 << 16)
         self.answer += part
         return bool(part)
 
     def received(self) -> Any:
-        """Return the whole answer if it has arrived, else None."""
+        """Return the decoded answer if all of it has arrived, else None."""
         if len(self.answer) < 4 or len(self.answer) < 4 + struct.unpack("<I", self.answer[:4])[0]:
             return None
         return json.loads(self.answer[4:])
@@ -141,7 +141,7 @@ class Sandbox:
 
 
 class Pool:
-    """At most `size` sandboxes, started as needed; a context manager that closes them.
+    """A pool of at most `size` sandboxes, started as needed; as a context manager it closes them at the end.
 
     `libraries`: installed modules that programs may import beside the standard library; each sandbox loads
     them once.
@@ -161,10 +161,10 @@ class Pool:
     def run(self, jobs: Sequence[Job]) -> list[Result]:
         """Return the results (jobs,), in order. Raises UserError if no sandbox can be started.
 
-        If the budget does not allow each program its whole wall time, each gets SHORT at first. Then the
-        unfinished programs share the rest of the budget, and are run anew. So programs that sleep take no
+        If the budget does not allow each program its whole wall time, each gets SHORT seconds at first. Then
+        the unfinished programs share the rest of the budget, and are run anew. So programs that sleep take no
         time from quick programs. A program cannot start another, so its CPU time is at most its wall time,
-        and the budget holds for both. It is exceeded only if SHORT times the number of programs is more.
+        and the budget holds for both. It is exceeded only if SHORT seconds for each program are more than it.
         """
         seconds = self.limits.budget * self.size  # seconds of all sandboxes together
         if len(jobs) * self.limits.wall <= seconds:
@@ -193,7 +193,7 @@ class Pool:
         busy: dict[int, Sandbox] = {}
         waiting = [index for index, job in enumerate(jobs) if len(job.program) <= LONGEST_PROGRAM]
         waiting.reverse()
-        # another program may have killed the sandbox; a second time it is the program's own fault
+        # programs that run a second time: another program may have killed the sandbox, but not twice
         again: set[int] = set()
         with selectors.DefaultSelector() as ready:
             try:
@@ -288,9 +288,9 @@ def _settings(limits: Limits) -> dict[str, Any]:
 
 
 def _filter(environment: Mapping[str, str]) -> bytes:
-    """Return the filter; b"" if it is not available and the user insists on having no sandbox.
+    """Return the seccomp filter; b"" if libseccomp is missing but the user has switched the sandbox off.
 
-    Otherwise raises UserError.
+    Raises UserError if libseccomp is missing otherwise.
     """
     try:
         return instructions()

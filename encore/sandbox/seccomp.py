@@ -27,8 +27,8 @@ CALLS = """
     poll ppoll select pselect6 sched_yield sched_getaffinity getrandom uname sysinfo
     getpid getppid gettid getuid geteuid getgid getegid getrlimit
 """
-# (call, argument, allowed values): flags of descriptors but not who owns their signals; limits of the process
-# itself but not of another process
+# (call, number of an argument, its allowed values): a program may change the flags of descriptors but not who
+# gets their signals, and the limits of its own process but not of another process
 FIXED = (("fcntl", 1, (0, 1, 2, 3, 1030)), ("prlimit64", 0, (0,)))
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Failed:
-    """A missing value, with the reason, such as `KeyError`. It is equal to no value."""
+    """A missing value, with the reason, such as `KeyError`. For `same` it equals no value."""
 
     why: str
 
 
 def read_values(lines: str, calls: int) -> tuple[Any, ...]:
-    """Return the values (calls,) in inside.py's lines; `Failed` for a missing or broken value.
+    """Return the values (calls,) from the lines that inside.py sent; `Failed` for a missing or broken value.
 
     Never raises.
     """

@@ -39,8 +39,8 @@ from encore.stages.outcome import Outcome
 LOG = "train.log"  # file beside metrics.json into which Snakemake writes a stage's stderr
 
 
-# makes the product of a stage in the folder `final` of the job's workdir; takes the stage as the model of its
-# kind
+# a function that makes a stage's product in the folder `final` of the job's workdir; its first argument is
+# the stage, as the pydantic model of its kind
 Run = Callable[[Any, Job], Outcome]
 
 
@@ -89,7 +89,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _saved(folder: Path) -> str:
-    """Return a phrase that says what is kept of a training in `folder` if it ends now."""
+    """Return a phrase for the user about what `folder` has saved of a training if the training ends now."""
     names = (path.name.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*"))
     step = max((int(name) for name in names if name.isdigit()), default=None)
     if step is None:
@@ -147,7 +147,7 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
 
 
 def load() -> None:
-    """Import early the modules that `main` needs later; the environment is set before."""
+    """Import the modules that `main` needs, before there is a job; the environment must be set already."""
     for kind in KINDS:
         importlib.import_module(f"encore.stages.{kind}")
     # imported here, because the environment is set only now

@@ -28,7 +28,7 @@ FORMULA = "no model: the policy is a table"
 
 
 def run(stage: BanditStage, job: Job) -> Outcome:
-    """Measure the estimator along both paths, and save the table of strings."""
+    """Measure the estimator along the exact gradient's path and along its own; save the table of strings."""
     began, args = time.perf_counter(), stage.args
     graded = args.rewards == "graded"
     bandit = draw(args.letters, args.longest, graded, args.beta, args.critic_error, job.seed)
@@ -51,7 +51,7 @@ def run(stage: BanditStage, job: Job) -> Outcome:
 
 
 def _save(bandit: Bandit, policy: Tensor, folder: Path) -> None:
-    """Write strings.csv into a folder; `policy` (P, V) is the policy after the last step."""
+    """Write strings.csv into a folder; `policy` (prefixes, vocabulary): the logits after the last step."""
     policies = {"reference": bandit.reference, "before": bandit.start, "after": policy}
     if bandit.beta:
         policies["optimum"] = bandit.optimum()

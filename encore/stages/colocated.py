@@ -18,11 +18,11 @@ GROUP_STRIDE = 1_000_003
 
 @contextmanager
 def engine(args: Any) -> Iterator[None]:
-    """Fit the engine that TRL makes in the `with` block to the stage, if `args`, a GRPOConfig, ask for one.
+    """Set the dtype and the seed of the vLLM engine that TRL starts in the `with` block.
 
-    TRL gives vLLM no precision, and vLLM then takes bfloat16 for weights in float32. TRL gives vLLM a seed
-    that is the same for all seeds of a stage, and vLLM makes it the seed of the whole process. Raises
-    UserError if the engine does not start.
+    Does nothing if `args`, a GRPOConfig, ask for no such engine. TRL states no dtype, so vLLM would take
+    bfloat16 for weights in float32. TRL's seed is the same for all seeds of a stage, and vLLM makes it the
+    seed of the whole process. Raises UserError if the engine does not start.
     """
     if not (args.use_vllm and args.vllm_mode == "colocate"):
         yield

@@ -17,7 +17,7 @@ MEASURED = 1024  # prompts of the training data, evenly spread, whose comparison
 
 @dataclass(frozen=True)
 class Split:
-    """Comparisons for training or measuring: a row for each prompt, with the token ids of its responses."""
+    """Comparisons of responses: a row for each prompt, and the token ids of the prompt's responses."""
 
     rows: Sequence[Row]
     sequences: list[Sequences]
@@ -30,12 +30,12 @@ class Split:
 
 @dataclass(frozen=True)
 class Data:
-    """The data that the members learn from and are measured on."""
+    """The data that the members of an ensemble of reward models learn from and are measured on."""
 
     splits: Mapping[str, Split]
-    sample: Split  # evenly spread prompts of the training data
-    demonstrations: Sequences  # demonstrations whose mean reward is to be 0
-    skipped: Mapping[str, int]  # number of skipped prompts by the reason
+    sample: Split  # comparisons of evenly spread training prompts, for measuring after the training
+    demonstrations: Sequences  # token ids of demonstrations, whose mean reward a bias sets to 0
+    skipped: Mapping[str, int]  # reason -> number of prompts or demonstrations skipped for it
 
     @property
     def scored(self) -> dict[str, Sequences]:
@@ -55,7 +55,7 @@ class Data:
 def read_comparisons(
     stage: RewardModelStage, job: Job, tokenizer: Any, args: Any
 ) -> tuple[Data, list[health.Check]]:
-    """Return the data that the members learn from, and its checks. Raises UserError at the first error."""
+    """Return the data to learn from and the checks of the data. Raises UserError at the first error."""
     rows, counts = preferences.usable(preferences.load(job.inputs["data"]))
     checks, skipped = health.stop_at_errors(preferences.checks(rows, counts)), dict(counts)
     limit, splits = args.max_length, {}

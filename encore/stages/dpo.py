@@ -3,9 +3,10 @@
     python -m encore.stages dpo --config '{"args": …, "pairs": "all"}' \\
         --input policy=results/…/metrics.json --input data=results/…/metrics.json …
 
-The pairs come from a stage such as `label`. As in stage `reward_model`, a prompt is left out if it has more
-than `max_length` tokens with one of its completions, so both stages use about the same pairs. The reference
-model is the input `reference`, or the policy as it starts. Every field of `args` goes to TRL's DPOConfig.
+The pairs come from a stage such as `label`. As in stage `reward_model`, a prompt is left out if the prompt
+and one of its completions together exceed `max_length` tokens, so both stages use about the same pairs. The
+reference model is the input `reference`, or the policy before training. Every field of `args` goes to TRL's
+DPOConfig.
 
 After training, the implicit reward beta log pi/pi_ref is measured like a reward model: how often does it put
 the chosen completion above the rejected one, on pairs trained on and on held-out pairs?
@@ -110,9 +111,9 @@ def _checks(
     policy: Policy,
     args: Any,
 ) -> list[health.Check]:
-    """Return the checks before training of all `pairs`, as text and as tokens.
+    """Check, before training, all `pairs` as text, and `train` and `validation` as tokens.
 
-    Raises UserError at an error.
+    Returns the checks. Raises UserError at an error.
     """
     texts = {text for pair in pairs for text in (pair["prompt"], pair["chosen"], pair["rejected"])}
     checks = health.stop_at_errors(
@@ -130,7 +131,7 @@ def _checks(
 def _ranked(
     policy: Any, reference: Any, train: Sequence[TokenPair], validation: Sequence[TokenPair], beta: float
 ) -> dict[str, float]:
-    """Return how well the implicit reward ranks pairs that were trained on, and held-out pairs."""
+    """Return metrics of how well the implicit reward ranks the pairs trained on, and held-out pairs."""
     every = max(1, len(train) // MEASURED)
     metrics: dict[str, float] = {}
     for split, pairs in (("train", train[::every]), ("validation", validation)):
@@ -151,7 +152,11 @@ def _log_ratios(policy: Any, reference: Any, pairs: Sequence[TokenPair]) -> dict
 
 
 def implicit(ratios: Mapping[str, Tensor], beta: float, split: str) -> dict[str, float]:
-    """Return how well the implicit reward ranks the pairs of a split; a tie counts half; {} without pairs."""
+    """Return metrics of how well the implicit reward ranks the pairs of a split; {} without pairs.
+
+    `ratios`: log pi(y|x) - log pi_ref(y|x) of the chosen and of the rejected completions, each (pairs,). In
+    the accuracy a tie counts half.
+    """
     chosen, rejected = ratios["chosen"], ratios["rejected"]
     if not len(chosen):
         return {}
@@ -168,7 +173,7 @@ def implicit(ratios: Mapping[str, Tensor], beta: float, split: str) -> dict[str,
 
 
 def learnt(metrics: Mapping[str, float]) -> list[health.Check]:
-    """Return warnings about what was learnt. A metric that was not measured is not checked."""
+    """Return the checks of what was learnt, for those metrics that were measured."""
     checks = []
     if (value := metrics.get("accuracy/validation")) is not None:
         text = f"the implicit reward ranks {value:.1%} of the held-out pairs as their labels do"

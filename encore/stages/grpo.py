@@ -28,7 +28,7 @@ from encore.stages import setup
 from encore.stages.job import Job
 from encore.stages.outcome import Outcome
 
-# metrics that are also reported before the policy has learned from the groups
+# metrics whose mean over the first fifth of the steps is reported too
 AT_FIRST = ("groups/wrong_in_mixed",)
 FORMULA = (
     "parameters x tokens of prompts and completions x (2 generation + 6 per iteration of forward and backward"

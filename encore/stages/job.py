@@ -1,4 +1,4 @@
-"""A job: a stage as its recipe describes it, with the places that it reads from and writes to."""
+"""The job of a stage: the stage as its recipe describes it, its inputs, and the folders that it writes to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ def typed(kind: str, config: Mapping[str, Any]) -> tuple[Stage, DataSets]:
 
 
 def asked_by(metrics_json: Path) -> Asked:
-    """Return the questions of samples and their form, from the metrics.json of the stage that drew them."""
+    """Return the task and the prompt form of samples, from the metrics.json of the stage that drew them."""
     config = unpinned(sentinel.read_sentinel(metrics_json)["config"])
     return Asked.model_validate({key: config[key] for key in Asked.model_fields if key in config})
 

@@ -6,8 +6,8 @@
 `by` names the labeller:
 
     gold, annotator, judge   labellers of the samples' world (encore/labels/annotators.py)
-    verifier                 right or wrong
-    reward_model             a model (encore/labels/model_judges.py)
+    verifier                 the verifier of the samples' task: right or wrong
+    reward_model             the input `reward_model` (encore/labels/model_judges.py)
     language_model           `labeller.model`, or an input policy, asked which of two replies is better
     self                     the implicit reward beta log(policy/reference) (Rafailov et al. 2023, Eq. 5)
     dataset                  the rankings of a Hub dataset
@@ -82,7 +82,10 @@ def run(stage: LabelStage, job: Job) -> Outcome:
 
 
 def _read_samples(by: str, place: Path) -> tuple[list[Sample], Any, annotators.Scores | None]:
-    """Return samples, their world (None for Hub data), and the scores of preferences to be labelled anew."""
+    """Return the samples to label, their world (None for Hub data), and their earlier scores.
+
+    The earlier scores are None unless the samples are preferences that are labelled anew.
+    """
     upstream = sentinel.read_sentinel(place)
     if upstream.get("kind") == "label":
         labelling.check_relabels(by, str(place))
@@ -136,9 +139,10 @@ def as_preferences(rows: Sequence[Sample], scores: annotators.Scores, validation
 def as_demonstrations(
     rows: Sequence[Sample], scores: annotators.Scores, keep: str
 ) -> tuple[list[Row], dict[str, float]]:
-    """Return demonstrations, the best completion of each prompt or all right ones, and skip counts.
+    """Return the demonstrations, and the numbers of skipped completions by reason.
 
-    A completion is skipped if it is empty, was cut at the cap or has no finite score.
+    With `keep` "best", the demonstrations are the best completion of each prompt; otherwise all right
+    completions. A completion is skipped if it is empty, was cut at the cap or has no finite score.
     """
     kept, skipped = [], dict.fromkeys(("skipped/empty", "skipped/truncated", "skipped/nan"), 0.0)
     for row, values in zip(rows, scores, strict=True):

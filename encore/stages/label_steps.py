@@ -6,10 +6,10 @@
 `by` names the source of the labels:
 
     rollouts   The policy continues `num_generations` times from a step. With `estimation: hard` the step
-               is right if one continuation gets to a right answer; with `soft` its label is their share
-               (Math-Shepherd, Wang et al. 2023, arXiv 2312.08935, Eq. 3 and 4). A world says what its
-               steps are; in a data set they are lines. The whole completion is one more step, labelled
-               by its answer.
+               is right if one continuation gets to a right answer; with `soft` its label is the share of
+               continuations that do (Math-Shepherd, Wang et al. 2023, arXiv 2312.08935, Eq. 3 and 4). A
+               world says what its steps are; in a data set they are lines. The whole completion is one
+               more step, labelled by its answer.
     dataset    the labels of a data set (encore/data/step_labels.py)
 
 Equal beginnings of a problem are continued once. The product is `final/step_labels.jsonl`. A killed run
@@ -36,7 +36,7 @@ from encore.stages.outcome import Outcome, untrained
 from encore.stages.policy import locate_policy
 from encore.worlds.protocol import World
 
-Beginning = tuple[int, str]  # number of the row, text of the beginning
+Beginning = tuple[int, str]  # index of the row, text of the beginning of one of its completions
 
 
 def run(stage: LabelStepsStage, job: Job) -> Outcome:
@@ -76,7 +76,10 @@ def run(stage: LabelStepsStage, job: Job) -> Outcome:
 
 
 def _distinct_beginnings(rows: Sequence[Sample], ends: Sequence[Sequence[Sequence[int]]]) -> list[Beginning]:
-    """Return the beginnings of completions of `rows` that end with a step, each once, in order."""
+    """Return the distinct beginnings of completions of `rows`, each up to the end of a step, in order.
+
+    `ends` has the offsets of the ends of steps, in characters, for each completion of each row.
+    """
     return [
         *dict.fromkeys(
             (number, text[:end])
@@ -88,15 +91,16 @@ def _distinct_beginnings(rows: Sequence[Sample], ends: Sequence[Sequence[Sequenc
 
 
 def _estimated(right: Sequence[float], estimation: str) -> float:
-    """Return the label of a step from the results of its rollouts: 1 for a right end, 0 for a wrong one."""
+    """Return the label of a step; `right` is 1 for each of its rollouts with a right answer, else 0."""
     return max(right) if estimation == "hard" else sum(right) / len(right)
 
 
 def _agreement(solved: Sequence[Solved], world: World) -> dict[str, float]:
     """Measure how well labels agree with the world's step verifier, up to the first wrong step.
 
-    Returns `accuracy/steps` of a label above a half, `auc/steps`, and `truth/steps`, the share of right
-    steps.
+    `accuracy/steps` is the share of steps whose label is above a half if and only if they are right.
+    `auc/steps` is the probability that a right step has a higher label than a wrong one. `truth/steps` is the
+    share of right steps.
     """
     truths: list[bool] = []
     labels: list[float] = []
@@ -124,7 +128,7 @@ def _labelled(
 
 
 def _counts(solved: Sequence[Solved]) -> dict[str, float]:
-    """Return the numbers of problems, solutions, steps and answers; mean labels of steps and answers."""
+    """Return the numbers of problems, solutions and steps, and the mean labels of steps and of answers."""
     labels = [label for row in solved for steps in row["steps"] for _, label in steps[:-1]]
     answers = [steps[-1][1] for row in solved for steps in row["steps"]]
     return {

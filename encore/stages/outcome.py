@@ -21,9 +21,10 @@ class Outcome:
     clean: Callable[[], None] = lambda: None  # removes the training state
 
     def write(self, out: Path, product: Path, record: dict[str, Any], started: str) -> None:
-        """Write curve.csv and provenance.json beside `out`, and then `out`: it shows that all is there.
+        """Write curve.csv and provenance.json, and then `out`, the metrics.json beside them.
 
-        `record` says what the stage was asked to do; `started` is the time, in UTC.
+        `out` is last, as a sign that all is there. `product`: folder of the product. `record`: the stage's
+        kind, config, seed and inputs. `started`: the time when the stage began, in UTC.
         """
         steps = {step: sentinel.of_folder(path) for step, path in sentinel.kept_in(product.parent).items()}
         files.write(out.with_name("curve.csv"), curves.text(self.curve))

@@ -35,7 +35,7 @@ class Policy:
         self.generation = copy.deepcopy(self.model.generation_config)
 
     def train(self, trainer: Any, stage: SftStage | DpoStage | GrpoStage | PpoStage, job: Job) -> Fit:
-        """Train to the last step; `model` then has the trained weights."""
+        """Train to the last step, and return how it went; `model` then has the trained weights."""
         every, keep = stage.evaluate_every, partial(language_model.keep, **self._saved)
         done = fit(trainer, job.progress, (every, keep) if every else None)
         self.model = lora.merged(trainer.model, self.saved_dtype)
@@ -51,9 +51,10 @@ class Policy:
 
 
 def locate_policy(stage: FromPolicy | LabelStage, inputs: Mapping[str, Path]) -> tuple[Source, Any]:
-    """Return the source of a stage's policy, the input `policy` or the key `model`; its tokenizer.
+    """Return the source of a stage's policy, and its tokenizer.
 
-    If the stage uses the chat template, the tokenizer's end of sequence is the end of a turn.
+    The source is the input `policy`, or the stage's key `model`. If the stage uses the chat template, the
+    tokenizer's end-of-sequence token is the token that ends a turn.
     """
     model = stage.model if isinstance(stage, FromPolicy) else None
     source = language_model.locate(inputs.get("policy") or model)
@@ -66,7 +67,7 @@ def locate_policy(stage: FromPolicy | LabelStage, inputs: Mapping[str, Path]) ->
 def load_policy(stage: FromPolicy, inputs: Mapping[str, Path], **options: Any) -> Policy:
     """Return the policy that a stage starts from; `options` are the options of `from_pretrained`.
 
-    If the stage uses the chat template, the end of a turn ends the policy's completions from now on.
+    If the stage uses the chat template, the token that ends a turn also ends the policy's completions.
     """
     source, tokenizer = locate_policy(stage, inputs)
     model = language_model.load(source, **options)
@@ -96,7 +97,7 @@ def positions(model: Any) -> int | None:
 def loading_options(stage: TuningStage, args: Any) -> dict[str, Any]:
     """Return the options of `from_pretrained` for the models of a stage, from `args` and `lora`.
 
-    The `model_init_kwargs` of `args`, a configuration of TRL's, are removed from it: TRL refuses them beside
+    `args` is a configuration of TRL. Its `model_init_kwargs` are set to None, because TRL refuses them beside
     a loaded model.
     """
     options, args.model_init_kwargs = args.model_init_kwargs or {}, None

@@ -3,9 +3,10 @@
     python -m encore.stages ppo --config '{"task": …, "template": …, "rewards": …, "args": …}' \\
         --input policy=results/…/metrics.json --input reward_model=results/…/metrics.json …
 
-`args` are TRL's GRPOConfig, and kl_coef, gamma, lam and so on. The product is the policy only; the critic is
-kept in the checkpoints during training. With `lora`, policy and critic have adapters of their own, and the KL
-is measured to the policy without its adapters unless there is an input `reference`.
+`args` has the fields of TRL's GRPOConfig, and fields of PPO such as kl_coef, gamma and lam. The product is
+the policy only; the critic is kept in the checkpoints during training. With `lora`, policy and critic have
+adapters of their own, and the KL is measured to the policy without its adapters unless there is an input
+`reference`.
 """
 
 from collections.abc import Callable
@@ -32,9 +33,9 @@ FORMULA = (
     " in bf16, + 6 an epoch) + 2 x reference parameters + critic parameters x (2 + 6 an epoch));"
     " reward model and pretraining documents not counted"
 )
-# rewards that are logged, at weight 0 if not rewarded, so that all curves can be compared
+# rewards that are always logged, with weight 0 if the recipe does not set one, so that arms can be compared
 MEASURED = ("accuracy", "gold")
-# the mean over the first fifth of the steps says how fast the policy learns with a critic
+# metrics whose mean over the first fifth of the steps says how fast the policy learns with a critic
 AT_FIRST = ("reward", "rewards/gold/mean", "value_loss", "explained_variance")
 # below 0, the critic predicts the returns worse than their mean does
 EXPLAINED = 0.0
@@ -51,7 +52,7 @@ def run(stage: PpoStage, job: Job) -> Outcome:
 
 
 def as_one_group(stage: PpoStage) -> PpoStage:
-    """Return the stage with its rollout as one group, because TRL refuses groups of size 1."""
+    """Return the stage, with the whole rollout as one group if groups have size 1, which TRL refuses."""
     if stage.args.num_generations != 1:
         return stage
     whole = stage.completions(gpus.processes())
@@ -104,7 +105,10 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
 
 
 def _flops_a_token(ready: setup.Setup, sizes: dict[str, int], fine: bool) -> float:
-    """Return the operations for a token; `fine`: the sampler's log-probabilities serve as old ones."""
+    """Return the FLOPs for each token; `fine`: whether the sampler's log-probabilities serve as old ones.
+
+    `sizes`: numbers of parameters of the policy and of the critic.
+    """
     policy, epochs = ready.policy.model, ready.args.num_iterations
     # 6, because old log-probabilities are computed for the KL, and again for the loss
     flops = (sizes["parameters"] - idle(policy)) * ((4 if fine else 6) + 6 * epochs)
@@ -124,7 +128,7 @@ def critic(start: str | None, policy: Any, scorer: RewardModel | None, seed: int
 
 
 def _critic_explains(scalars: dict[str, float]) -> list[health.Check]:
-    """Warn if the critic predicts the returns no better than their mean would."""
+    """Return a check that warns if the critic predicts the returns no better than their mean would."""
     value = scalars.get("last_fifth/explained_variance")
     if value is None:
         return []

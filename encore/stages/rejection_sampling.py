@@ -88,7 +88,10 @@ def log(
     kept: Sequence[int],
     size: int,
 ) -> None:
-    """Write every completion to `path`, with its scores and whether it is kept."""
+    """Write every completion to `path`, with its scores and whether its index is in `kept`.
+
+    `size`: the number of completions of each prompt.
+    """
     chosen = {*kept}
     file = CompletionsLog(path)
     file.cut(0)  # removes what a killed run has left
@@ -117,7 +120,10 @@ def log(
 def summary(
     completions: Sequence[Completion], accuracy: Sequence[float], kept: Sequence[int], size: int
 ) -> dict[str, float]:
-    """Return shares and counts of the completions, and the mean length in tokens of those kept."""
+    """Return shares and counts of the completions, and the mean length in tokens of the kept ones.
+
+    `kept`: indices of the kept completions. `size`: the number of completions of each prompt.
+    """
     problems = len(completions) // size
     right = sum(score == 1.0 for score in accuracy)
     return {

@@ -46,7 +46,7 @@ FORMULA = "6 x parameters x tokens of prompts and responses (forward and backwar
 MEMBER_STRIDE = 10_007  # difference between the seeds of two members
 SIGMAS = 2.0  # a held-out accuracy within this many standard errors of a half may be chance
 EVALUATED = {"eval_accuracy": "accuracy/validation", "eval_loss": "loss/validation"}
-# comparisons -> the function that arranges them, and the name of an element
+# value of the key `comparisons` -> the function that makes elements of data, and the word for elements
 ARRANGED = {"grouped": (grouped, "prompts"), "shuffled": (shuffled, "pairs")}
 
 
@@ -107,9 +107,10 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
 def _measured(
     data: Data, raw: Mapping[str, Sequence[np.ndarray]], scale: Sequence[float], job: Job
 ) -> dict[str, float]:
-    """Return how well the members rank comparisons, and write calibration.csv.
+    """Return metrics of how well the members rank comparisons, and write calibration.csv.
 
-    The rewards are the final rewards, but on the scale of training, on which a gap is a difference of logits.
+    Rewards are compared on the scale of training, on which the gap of two rewards is a logit. For this, each
+    member's raw rewards are divided by the member's scale, and multiplied by the mean scale.
     """
     unit = float(np.mean(scale))
     of_members = {
@@ -125,7 +126,7 @@ def _measured(
 
 
 def _counts(data: Data) -> dict[str, float]:
-    """Return the numbers of prompts, pairs and demonstrations, and of skipped prompts."""
+    """Return the numbers of prompts, of pairs, of demonstrations, and of skipped prompts by reason."""
     return {
         **{f"skipped/{reason}": count for reason, count in data.skipped.items()},
         **{f"prompts/{name}": len(split.rows) for name, split in data.splits.items()},
@@ -145,9 +146,10 @@ def train(
     stage: RewardModelStage,
     job: Job,
 ) -> tuple[Fit, Any]:
-    """Train `model` on elements that are whole prompts (`grouped`) or single pairs (`shuffled`); return it.
+    """Train `model`; return how the training went, and the trained model.
 
-    Adapters of the stage are trained together with the head, and then added to the weights.
+    The stage's key `comparisons` says whether an element of the data is all pairs of a prompt (`grouped`) or
+    a single pair (`shuffled`). LoRA adapters are trained together with the head, and then merged.
     """
     arrange, what = ARRANGED[stage.comparisons or "grouped"]
     data = {
@@ -178,7 +180,10 @@ def train(
 def _normalised(
     raw: Mapping[str, Sequence[np.ndarray]], shown: bool, normalize: str
 ) -> tuple[list[float], list[float]]:
-    """Return the bias and the scale of each member."""
+    """Return the bias and the scale of each member, from its raw rewards.
+
+    `shown`: whether the bias centres the rewards of demonstrations instead of training responses.
+    """
     centred = raw["demonstrations" if shown else "train"]
     scale = [max(float(values.std()), 1e-8) if normalize == "unit" else 1.0 for values in raw["train"]]
     return [float(values.mean()) for values in centred], scale
@@ -201,7 +206,7 @@ def renamed(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def mean_curve(members: Sequence[Sequence[curves.Row]]) -> list[curves.Row]:
-    """Return the mean over members of each metric at each step; provenance.json sums the tokens."""
+    """Return the mean over members of each metric at each step, numbers of tokens included."""
     values: dict[tuple[int, str], list[float]] = {}
     for curve in members:
         for step, name, value in curve:
@@ -226,10 +231,7 @@ def total(fits: Sequence[Fit]) -> Fit:
 
 
 def above_chance(metrics: Mapping[str, float]) -> list[health.Check]:
-    """Warn of a reward model that may not tell better from worse.
-
-    Without held-out comparisons there is no warning.
-    """
+    """Return a check that warns if the held-out accuracy may be chance; [] without held-out comparisons."""
     if "accuracy/validation" not in metrics:
         return []
     limit = 0.5 + SIGMAS * metrics["accuracy/validation_se"]

@@ -22,13 +22,13 @@ LOG = "vllm.log"  # file beside metrics.json
 
 @contextmanager
 def server(stage: RolloutStage, job: Job, args: Any) -> Iterator[Callable[[], None]]:
-    """Start the server that `args`, a GRPOConfig, ask for, if any, and stop it after the `with` block.
+    """Start a vLLM server if `args`, a GRPOConfig, ask for one, and stop it after the `with` block.
 
     Yields a function that waits until the server answers. Call it before the trainer is made, and after
-    loading whatever can be loaded meanwhile. If a stage has several processes, the first process starts the
-    server, and `args` get the server's address. If a machine is reserved for the server, it runs there and
-    listens to the cluster's network. Raises UserError if there is no GPU for the server beside the GPUs that
-    train.
+    loading whatever can be loaded meanwhile. `args` get the server's address. If a stage has several
+    processes, only the first starts the server. If a machine is reserved for the server, the server runs
+    there and listens to the cluster's network. Raises UserError if there is no GPU for the server beside the
+    GPUs that train.
     """
     if not (args.use_vllm and args.vllm_mode == "server" and gpus.first()):
         yield lambda: None
@@ -58,7 +58,7 @@ def server(stage: RolloutStage, job: Job, args: Any) -> Iterator[Callable[[], No
 
 
 def precision(args: Any) -> str:
-    """Return the precision of the policy in training, so that the server draws from the same distribution."""
+    """Return the dtype of the policy in training, so that vLLM samples from the same distribution."""
     if args.bf16:
         return "bfloat16"
     if args.fp16:

@@ -100,7 +100,7 @@ def defaults_of(args: GrpoArgs) -> dict[str, Any]:
 
 
 def check_cache(args: Any) -> None:
-    """Raise UserError if the cache would mix precisions: autocast makes the values bf16, but not the keys."""
+    """Raise UserError if a static key-value cache would mix dtypes: autocast makes only the values bf16."""
     mixed = (args.bf16 or args.fp16) and "dtype" not in (args.model_init_kwargs or {})
     if mixed and "static" in (args.cache_implementation or ""):
         raise UserError(
@@ -119,9 +119,9 @@ def prepared(
 ) -> Setup:
     """Load the policy and the other parts, and return them.
 
-    `caps` are the caps of completions, from step to step. `scorers` are the reward models, by their roles.
-    `measured` names rewards that each task also has at weight 0, if it can, so that curves of arms with other
-    rewards can be compared.
+    `caps`: optimizer step -> cap on a completion's tokens from then on. `scorers`: role -> reward model.
+    `measured`: names of rewards that each task also has at weight 0, if it can, so that curves of arms with
+    other rewards can be compared.
     """
     options = loading_options(stage, args)
     policy = load_policy(stage, job.inputs, **options)
@@ -135,7 +135,7 @@ def prepared(
 
 
 def end_with_turns(args: Any, stage: RolloutStage, policy: Policy) -> None:
-    """Set in `args` how turns of a chat end, for vLLM, which knows only the checkpoint's ends."""
+    """Set in `args` the tokens that end a chat turn; vLLM itself knows only the checkpoint's end tokens."""
     if args.use_vllm and stage.by_chat:
         ends = {"stop_token_ids": end_ids(policy.generation, policy.tokenizer)}
         args.generation_kwargs = ends | (args.generation_kwargs or {})
@@ -180,9 +180,9 @@ def tasks_of(
 def _scored(
     stage: RolloutStage, scorers: Mapping[str, RewardModel], tokenizer: Any
 ) -> dict[str, rules.Reward]:
-    """Return the rewards by reward models, by their names.
+    """Return the rewards that reward models give: name -> reward.
 
-    A model scores the end of a completion, or by the key `aggregation` its steps.
+    A model scores a completion at its end or, with the key `aggregation`, at the end of each step.
     """
     if isinstance(stage, GrpoStage) and stage.aggregation:
         place = step_rewards.placer(stage.questions.make_world(), tokenizer)
@@ -197,12 +197,12 @@ def _scored(
 
 
 def skipped(tasks: Sequence[Task]) -> dict[str, int]:
-    """Return the number of prompts that were too long, as `skipped/long`, with the name of a domain."""
+    """Return the number of prompts that were too long: `skipped/long`, or `skipped/long/DOMAIN` by domain."""
     return {f"skipped/long/{task.name}".rstrip("/"): task.long for task in tasks if task.long is not None}
 
 
 def _dataset(stage: RolloutStage, tasks: Sequence[Task], args: Any) -> Any:
-    """Return the prompts with the columns that rewards read; with domains or replay, in the order of use."""
+    """Return the prompts and the columns that rewards read; with domains or replay, in the order of use."""
     if isinstance(stage, GrpoStage) and stage.domains is not None:
         shares = {name: domain.share or 0.0 for name, domain in stage.domains.items()}
         problems = {task.name: task.problems for task in tasks}
@@ -219,7 +219,7 @@ def _dataset(stage: RolloutStage, tasks: Sequence[Task], args: Any) -> Any:
 
 
 def checks(ready: Setup, job: Job, cap: int) -> list[health.Check]:
-    """Return the checks before training; `cap` is the most tokens of a completion.
+    """Return the checks before training; `cap` is the largest number of tokens of a completion.
 
     Raises UserError at the first error.
     """
@@ -255,7 +255,7 @@ def before_rollouts(
 ) -> list[health.Check]:
     """Return the checks of one task before training. Raises UserError at the first error.
 
-    `needed` is the number of prompts in a rollout; `cap` is the most tokens of a completion.
+    `needed`: number of the task's prompts in a rollout. `cap`: largest number of tokens of a completion.
     """
     texts = [row["prompt"] for row in problems]
     longest = max(map(len, prompt_ids(texts, policy.tokenizer)))

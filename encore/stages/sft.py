@@ -12,9 +12,9 @@ an input `data`, `task` names them: a world, which writes them by `template` and
     also: {general: {task: {world: preferences}, template: …, corpus: {mixture: {good: 1.0}}, share: 0.25}}
 
 All demonstrations are one set, in a new random order for each epoch; metrics.json has the number from each
-source. By `chat` every reply of a conversation is learnt (encore/data/chat.py). Skipped, and counted, are
-empty demonstrations, conversations of several turns without `chat`, and what is longer than `max_length`: TRL
-would cut it, and a policy would learn from traces that do not come to an end.
+source. With `chat` every reply of a conversation is learnt (encore/data/chat.py). Three kinds of
+demonstrations are skipped and counted: empty ones, conversations of several turns without `chat`, and those
+longer than `max_length`, which TRL would cut, so that a policy would learn texts without an end.
 
 The loss is on completions and their ends of sequence, and on the prompts as well if
 `args.completion_only_loss` is false. Every field of `args` goes to TRL's SFTConfig. Dropout that
@@ -130,7 +130,10 @@ def _checks(
 def _clean(
     sources: dict[str, list[Demonstration]], evaluated: DataSets
 ) -> tuple[dict[str, list[Demonstration]], list[health.Check]]:
-    """Return the rows with questions in no evaluation's data set, and a check that counts the others."""
+    """Return the demonstrations whose questions no evaluation asks, and a check that counts the others.
+
+    `sources`: source -> its demonstrations. `evaluated`: the data sets of the evaluations.
+    """
     if not evaluated:
         return sources, []
     questions = asked(evaluated)
@@ -145,9 +148,9 @@ def _clean(
 def documents(
     rows: Sequence[Demonstration], tokenizer: Any, whole: bool, max_length: int | None = None
 ) -> list[dict[str, list[int]]]:
-    """Return `input_ids` and `labels` of each demonstration of at most `max_length` tokens, ends included.
+    """Return `input_ids` and `labels` of each demonstration that has at most `max_length` tokens.
 
-    With `whole` the prompts carry a loss as well.
+    With `whole` the loss is on the prompts as well.
     """
     exchanges = [demonstrations.exchanges(row) for row in rows]
     firsts = iter(prompt_ids([exchange[0][0] for exchange in exchanges], tokenizer))
@@ -173,7 +176,7 @@ def _require_some(left: Sequence[Any], total: int, skipped: Mapping[str, int]) -
 
 
 def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the dropout rates in the configuration at `source` that `options` replace."""
+    """Return the checkpoint's own rates of the kinds of dropout that `options` set for training."""
     names = [name for name in options if "dropout" in name]
     if not names:
         return {}
@@ -182,7 +185,7 @@ def _own_dropout(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def none_skipped(total: int, skipped: Mapping[str, int], max_length: int | None = None) -> list[health.Check]:
-    """Return a warning for each reason to skip demonstrations. Empty ones would teach a policy silence."""
+    """Return a warning for each reason for which demonstrations were skipped, with their number."""
     words = {LONG: f"longer than max_length {max_length}"}
     return [
         health.make_check(

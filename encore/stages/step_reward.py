@@ -1,4 +1,4 @@
-"""The part of stage `reward_model` for the key `labels`: a reward model that learns right and wrong.
+"""The part of stage `reward_model` for the key `labels`: a process or an outcome reward model.
 
 A head learns each label at its position. With `outcome` the label is at the end of a completion, by its
 answer (Cobbe et al. 2021). With `steps` there are also labels at the end of every step (Lightman et al.
@@ -98,9 +98,10 @@ def run(stage: RewardModelStage, job: Job) -> Outcome:
 def _labelled(
     stage: RewardModelStage, data: Path
 ) -> tuple[Sequence[samples.Sample], Callable[[Any], "Labeller"], Callable[[Steps], Steps]]:
-    """Return the rows of `data`, a function that makes their labeller, and one that chooses steps to learn.
+    """Return the rows of `data`, and two functions that say what is learnt from them.
 
-    Raises UserError if nothing can label the steps to be learnt.
+    The first makes a labeller of the rows from a tokenizer. The second chooses which of a completion's
+    labelled steps are learnt. Raises UserError if there is no verifier for the steps.
     """
     outcome = stage.labels == "outcome"
     if (
@@ -117,7 +118,7 @@ def _labelled(
 
 
 def _split(rows: Sequence[samples.Sample], problems: int | None) -> dict[str, list[samples.Sample]]:
-    """Return the rows by split, with the first `problems` for training. Raises UserError if too few."""
+    """Return split -> rows; of the training rows only the first `problems`. Raises UserError if too few."""
     split: dict[str, list[samples.Sample]] = {name: [] for name in preferences.SPLITS}
     for row in rows:
         split[preferences.split_of_prompt(row["prompt"], VALIDATION)].append(row)
@@ -129,7 +130,7 @@ def _split(rows: Sequence[samples.Sample], problems: int | None) -> dict[str, li
 
 
 def _checks(kept: Mapping[str, Sequence[Solution]], long: int, args: Any) -> list[health.Check]:
-    """Return the checks of the labels and of completions that are too long. Raises UserError at an error."""
+    """Return the checks of the numbers of kept and of too long completions. Raises UserError at an error."""
     limit = args.max_length
     message = f"{long} completions are longer than max_length {limit} with their prompts: they are skipped"
     checks = health.stop_at_errors(
@@ -146,7 +147,7 @@ Labeller = Callable[[Any, int, list[int]], Steps]  # (row, number of a completio
 
 
 def by_world(world: World, tokenizer: Any) -> Labeller:
-    """Return a labeller of steps by the world's verifiers."""
+    """Return a labeller that labels steps and answers with the world's verifiers."""
     read = reader(world, tokenizer, special=True)
 
     def label(row: samples.Sample, number: int, ids: list[int]) -> Steps:
@@ -167,7 +168,7 @@ def by_answer(verify: Verifier) -> Labeller:
 
 
 def as_given(tokenizer: Any) -> Labeller:
-    """Return a labeller that reads the labels in the rows."""
+    """Return a labeller that takes the labels that the rows of a stage `label_steps` already have."""
     locate = locator(tokenizer, special=True)
 
     def label(row: step_labels.Solved, number: int, ids: list[int]) -> Steps:
@@ -181,7 +182,10 @@ def as_given(tokenizer: Any) -> Labeller:
 def solutions(
     rows: Sequence[samples.Sample], label: Labeller, tokenizer: Any, chosen: Callable[[Steps], Steps]
 ) -> list[Solution]:
-    """Return each completion of `rows`, with the positions of the `chosen` steps."""
+    """Return each completion of `rows` with its prompt, as token ids, and its labels.
+
+    There is a label at the last token of each step that `chosen` keeps.
+    """
     made: list[Solution] = []
     prompts = token_ids.prompt_ids([row["prompt"] for row in rows], tokenizer)
     for row, prompt in zip(rows, prompts, strict=True):
@@ -211,12 +215,11 @@ def _last(steps: Steps) -> Steps:
 
 
 def measured(model: Any, held_out: Sequence[Solution]) -> dict[str, float]:
-    """Measure how well held-out labels are predicted: all labels, and labels of steps alone.
+    """Measure how well held-out labels are predicted.
 
-    The metrics end in `/validation` for all labels, and in `/steps` for labels before the answer.
-
-    `accuracy` is the share predicted; `right` the share labelled right; `auc` the probability that a right
-    step scores above a wrong one (a tie counts half), if there are both.
+    `accuracy` is the share of labels that the score's sign predicts; `right` is the share of right steps;
+    `auc` is the probability that a right step scores above a wrong one (a tie counts half), if there are
+    both. The names end in `/validation` for all labels, and in `/steps` for those before the answer.
     """
     prefixes = [solution["ids"][: place + 1] for solution in held_out for place in solution["places"]]
     if not prefixes:

@@ -1,4 +1,4 @@
-"""The way from a recipe's `args` to a configuration object of transformers or TRL."""
+"""The configuration object of transformers or TRL that a recipe's `args` make."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -12,12 +12,12 @@ from encore.runtime import gpus, tracking
 
 
 def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int, **defaults: Any) -> Any:
-    """Return `config_class` with a stage's `args`, on top of `defaults` and of options that all stages have.
+    """Return an object of `config_class` with a stage's `args`, and with options that all stages have.
 
-    With `global_batch`, this process gets its part of the batch, by the number of processes. There is no
-    tracker but the chosen one, no tqdm, no pinned memory. Bf16 and gradient checkpointing, which only cost
-    time on a CPU, are off there unless `args` asks for them. Raises UserError for a value that the class
-    refuses, and for bf16, TRL's default, on a GPU without it.
+    `args` override `defaults`. With `global_batch`, this process gets its part of the batch, by the number of
+    processes. There is no tracker but the chosen one, no tqdm, no pinned memory. Gradient checkpointing is
+    off unless `args` asks for it, and so is bf16 on a CPU, where it only costs time. Raises UserError for a
+    value that the class refuses, and for bf16, TRL's default, on a GPU without it.
     """
     known = {each.name for each in fields(config_class)}  # for PPO, `args` has keys that this class lacks
     args = {
@@ -65,7 +65,7 @@ def _check_bf16() -> None:
 
 
 def batch_size(args: Any) -> int:
-    """Return the examples that one optimizer step takes, over all processes."""
+    """Return the number of examples in an optimizer step, over all processes."""
     return args.train_batch_size * args.gradient_accumulation_steps * args.world_size
 
 

@@ -1,13 +1,13 @@
-"""The last command of a job: it notes what the job has made, or says why the job was killed.
+"""The last command of a job, which notes what the job has made, or why the job was killed.
 
     python -I -S …/after_job.py made results/…/metrics.json LINEAGE
     python -I -S …/after_job.py ended STATUS …/train.log
 
 `made` writes the digests of the result's files and what the result was made from (encore/runtime/digests.py).
 `ended` runs after a job that has failed, and exits with the job's STATUS. A process that the kernel kills
-leaves no word, and the end of its log looks as if all were well; `ended` adds the missing line.
+writes no error, and its log ends as if nothing had happened; `ended` adds the missing line.
 
-It imports the standard library alone, for it runs after every job, and also when memory is short.
+This file imports the standard library alone, because it runs after every job, also when memory is short.
 """
 
 import os
@@ -29,7 +29,10 @@ BY_SIGNAL = 128  # number that a shell adds to the number of the signal that has
 
 
 def made(result: Path, made_from: str | None = None) -> int:
-    """Note the digests of a result's files and what the result was made from; return the exit status."""
+    """Write the digests of a result's files, and the lineage `made_from`, beside the result.
+
+    Returns the exit status: 0, or 2 if a file cannot be written.
+    """
     sys.path.append(str(ROOT))
     from encore.runtime import digests  # imported here, because Python finds it only now
 
@@ -44,9 +47,9 @@ def made(result: Path, made_from: str | None = None) -> int:
 
 
 def ended(status: int, log: Path) -> int:
-    """Write into the log of a failed job what has killed it, unless the job has written a reason.
+    """Write into the log of a failed job which signal killed it; write nothing if the job ended by itself.
 
-    Returns the status.
+    Returns `status`, the shell's exit status of the job.
     """
     line = _cause(status)
     try:
@@ -57,7 +60,7 @@ def ended(status: int, log: Path) -> int:
 
 
 def _cause(status: int) -> str:
-    """Return a line about a shell's exit status; an empty line if no killing signal has ended the job."""
+    """Return the error line for a shell's exit status; "" if no signal of CAUSES has ended the job."""
     cause = CAUSES.get(status - BY_SIGNAL)
     if cause is None:
         return ""
@@ -66,7 +69,7 @@ def _cause(status: int) -> str:
 
 
 def _add(log: Path, line: str) -> None:
-    """Add a line to a log, even if a progress bar has left the last line of the log open."""
+    """Add a line to a log, and before it the end of a line that a progress bar has left open."""
     with log.open("a+b") as stream:
         stream.seek(max(0, stream.seek(0, os.SEEK_END) - 1))
         before = b"" if stream.read() in (b"", b"\n") else b"\n"
@@ -75,7 +78,7 @@ def _add(log: Path, line: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out one of the two commands; return the exit status."""
+    """Run `made` or `ended` from the command line's arguments, and return the exit status."""
     command, *rest = arguments
     return ended(int(rest[0]), Path(rest[1])) if command == "ended" else made(Path(rest[0]), *rest[1:])
 

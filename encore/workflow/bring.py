@@ -1,9 +1,9 @@
 """The command `python -m encore.workflow.bring FOLDER`, which copies results that another run has made.
 
-It serves to join the parts of a grid that several machines have made (`--config part=1/4`), or a colleague's
-results. A result is copied with its provenance, its log and its weights if it is what the recipes here would
-make (the same lineage) and as its job has left it (the same digests). Results that are already here stay.
-After that the usual command makes what is missing, and the report.
+It joins the parts of a grid that several machines have made (`--config part=1/4`), or a colleague's results.
+A result is copied if the recipes here would make the same (its lineage) and if it is as its job has left it
+(its digests). Its provenance, log and weights are copied with it. Results that are already here stay. After
+that the usual command makes the missing results and the report.
 """
 
 import argparse
@@ -25,9 +25,9 @@ STAGES, EVALUATIONS = "results/*/*/*/seed*/*/metrics.json", "results/*/*/*/seed*
 
 
 def bring(graph: Graph, other: Path) -> tuple[list[Path], list[str]]:
-    """Copy the valid results from `other` into the working folder.
+    """Copy the valid results from the folder `other` into the working folder.
 
-    Returns them, and a line for each result that was not copied.
+    Returns the copied results, and a line with the reason for each result that could not be copied.
     """
     brought, left = [], []
     for result, node in _found(other):
@@ -66,7 +66,7 @@ def _products(data: Mapping[str, Any]) -> list[Path]:
 
 
 def _without_weights(metrics_json: Path, other: Path) -> str | None:
-    """Return a product of a stage that is missing or changed in its run's folder, or None."""
+    """Return a phrase about a missing or changed model of a stage in the folder `other`, or None."""
     try:
         data = sentinel.read_sentinel(metrics_json)
     except (OSError, ValueError):
@@ -78,7 +78,7 @@ def _without_weights(metrics_json: Path, other: Path) -> str | None:
 
 
 def _copy(result: Path, target: Path, other: Path) -> None:
-    """Copy the products, then the files and the result, and the record last, as a sign that all is there."""
+    """Copy a result's models, logs and files, and its record last, as a sign that all is there."""
     for folder in _products(sentinel.read_sentinel(result)) if target.name == "metrics.json" else []:
         partial = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The choices of a run after checks: `--config recipe=… scale=… seeds=… arms=… claims=… part=… track=…`."""
+"""The checked choices of a run: `--config recipe=… scale=… seeds=… arms=… claims=… part=… track=…`."""
 
 import re
 import shlex
@@ -22,7 +22,7 @@ from encore.runtime import tracking
 
 CHOSEN_KEYS = ("arms", "claims")
 KEYS = ("scale", "seeds", "track", "part", *CHOSEN_KEYS)  # keys of --config that every target takes
-OF_ONE = {  # keys that only these targets take; a recipe that is a file may be named for every target
+OF_ONE = {  # target -> keys that it alone takes; but every target takes a `recipe` that is a file
     "all": ("recipe",),
     "preflight": ("recipe", "arm"),
     "plan": ("recipe", "gpus", *Assumptions.__dataclass_fields__),
@@ -31,7 +31,7 @@ OF_ONE = {  # keys that only these targets take; a recipe that is a file may be 
 
 @dataclass(frozen=True)
 class Choice:
-    """The choices in `--config`, some of which apply to one target alone."""
+    """The choices that the user makes with `--config`; some of them apply to one target alone."""
 
     scale: str
     seeds: int | tuple[int, ...] | None  # number of seeds, or a list of seeds; None: the recipe's own number
@@ -39,39 +39,39 @@ class Choice:
     track: str = tracking.NONE  # the tracker of each training
     recipe: str | None = None
     arm: str | None = None  # the arm; None: the recipe's first
-    asked: tuple[tuple[str, Any], ...] = ()  # all keys and values of --config
-    arms: tuple[str, ...] = ()  # the chosen arms; (): all arms
-    claims: tuple[str, ...] = ()  # claims whose arms are run
-    file: Path | None = None  # the file of a recipe that is not in recipes/
+    asked: tuple[tuple[str, Any], ...] = ()  # all keys and values of --config, before checks
+    arms: tuple[str, ...] = ()  # the chosen arms; (): all arms, unless claims are chosen
+    claims: tuple[str, ...] = ()  # the chosen claims; the arms that they compare are run
+    file: Path | None = None  # the file of the chosen recipe if it is not in recipes/
     part: tuple[int, int] = (1, 1)  # (k, n): part k of n of the grid; with several parts no page is made
 
     @property
     def report(self) -> str:
-        """The report of a recipe.
+        """The name of the report that is made of a recipe.
 
-        A report of chosen arms or claims is separate, and leaves the whole report unchanged.
+        Chosen arms, claims or seeds have a report of their own, which leaves the whole report unchanged.
         """
         return CHOSEN if self.arms or self.claims or isinstance(self.seeds, tuple) else "report"
 
     def named(self, recipe: str) -> str:
-        """Return the name by which our commands know the recipe; its file if it is not in recipes/."""
+        """Return the recipe as our commands take it: its name, or its file if it is not in recipes/."""
         return str(self.file) if self.file and self.file.stem == recipe else recipe
 
     @property
     def plan(self) -> str:
-        """All choices of --config, in the form of the planner's command line."""
+        """The arguments of the command `plan`: all keys and values of --config, quoted for a shell."""
         return shlex.join(f"{key}={value}" for key, value in self.asked)
 
     @property
     def preflight(self) -> str:
-        """The options of the command that tries the run."""
+        """The options of the command `preflight`, quoted for a shell."""
         chosen = {name: getattr(self, name) for name in ("recipe", "scale", "arm", "seeds")}
         chosen["recipe"] = self.named(self.recipe or "")
         return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in chosen.items() if value)
 
 
 def choice(recipes: Mapping[str, Recipe], config: Mapping[str, Any]) -> Choice:
-    """Return the run's choices. Raises UserError for any other key, and for an invalid value."""
+    """Return the choices in `config`, the values of --config. Raises UserError for a bad key or value."""
     keys = sorted({*KEYS, *chain.from_iterable(OF_ONE.values())})
     for key in config:
         if key not in keys:
@@ -128,7 +128,7 @@ def _seeds(value: Any) -> int | tuple[int, ...] | None:
 
 
 def _check_seeds(value: int, kind: Any) -> None:
-    """Raise UserError unless a number is a valid number of seeds, or a valid seed."""
+    """Raise UserError unless `value` is a valid number of seeds or a valid seed, whichever `kind` is."""
     try:
         TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
@@ -145,7 +145,10 @@ def _part(asked: Any) -> tuple[int, int]:
 
 
 def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[list[str], list[int]]:
-    """Return arms and seeds of a recipe's report. Raises UserError for an unknown arm or claim."""
+    """Return the arms and the seeds of a recipe's report.
+
+    Raises UserError for an unknown arm or claim, and for a seed on which the recipe's dials were chosen.
+    """
     arms = _chosen_arms(recipe, scale, chosen.arms, chosen.claims) if report == CHOSEN else ()
     if isinstance(chosen.seeds, tuple) and (dials := sorted(recipe.dial_seeds & {*chosen.seeds})):
         why = f"the dials of {recipe.name} were chosen on seed {dials[0]}, so nothing is judged on it"
@@ -154,7 +157,7 @@ def selection(recipe: Recipe, scale: str, report: str, chosen: Choice) -> tuple[
 
 
 def _chosen_arms(recipe: Recipe, scale: str, arms: Sequence[str], claims: Sequence[str]) -> tuple[str, ...]:
-    """Return the named arms, and the arms that the named claims compare; all arms if nothing is named."""
+    """Return the named `arms`, and the arms that the named `claims` compare, in the recipe's order."""
     known(f"--config arms: {recipe.name} at scale {scale}", arms, recipe.arms(scale), "arm")
     stated = {claim.id: claim for claim in recipe.claims(scale)}
     known(f"--config claims: {recipe.name} at scale {scale}", claims, [*stated], "claim")

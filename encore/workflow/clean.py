@@ -14,7 +14,7 @@ NOTE = "recipe.path"  # file in the folder of a recipe's checkpoints with the re
 
 
 def unused(graph: Graph, folder: Path) -> list[Path]:
-    """Return the folders recipe/scale/arm/seedN/stage/lineage whose stage or lineage is gone."""
+    """Return the folders recipe/scale/arm/seedN/stage/lineage whose stage or lineage no recipe has."""
     folders = (path for path in sorted(folder.glob("*/*/*/seed*/*/*")) if path.is_dir())
     return [path for path in folders if not _used(graph, path)]
 
@@ -22,7 +22,7 @@ def unused(graph: Graph, folder: Path) -> list[Path]:
 def told(graph: Graph, folder: Path) -> str | None:
     """Return a line about what `clean_checkpoints` would remove; None if it would remove nothing.
 
-    It leaves out checkpoints of a recipe that is outside of recipes/ and not in `graph`.
+    Checkpoints of a recipe that is outside of recipes/ and not in `graph` do not count.
     """
     elsewhere = {path.parent.name for path in folder.glob(f"*/{NOTE}")} - graph.recipes.keys()
     paths = [path for path in unused(graph, folder) if path.relative_to(folder).parts[0] not in elsewhere]

@@ -1,4 +1,4 @@
-"""The commands of the rules, with the places that Snakemake fills in."""
+"""The shell commands of the Snakefile's rules, with the placeholders that Snakemake fills in."""
 
 import shlex
 from pathlib import Path
@@ -8,11 +8,11 @@ from encore.workflow import after_job, warm
 
 
 def _literal(command: str) -> str:
-    """Return a command in which Snakemake will fill in nothing, because braces are doubled."""
+    """Return a command with doubled braces, so that Snakemake takes none of them for a placeholder."""
     return command.replace("{", "{{").replace("}", "}}")
 
 
-TOOLS = str(Path(__file__).with_name("tools.smk"))  # the rules beside the workflow
+TOOLS = str(Path(__file__).with_name("tools.smk"))  # the file of further rules, such as `preflight`
 # recipe/scale/arm/seedN/name of a job that trains, and of a job that evaluates
 NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")
 TRAINED = f"{NAME}/{{wildcards.stage}}"
@@ -57,7 +57,7 @@ BENCHMARKS = (
     " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}) 2> {log}"
 )
 FAULTS = "(python tests/faults/table.py && python tests/faults/kills.py 200) 2> {log}"
-# status 1 means that a job does not fit, which the table also says
+# status 1 means that a job does not fit its machine; the printed plan says so too, so it is no failure
 PLAN = "python -m encore.forecast plan {params.asked} 2> {log} || test $? = 1"
 PREFLIGHT = "python -m encore.forecast preflight {params.options} 2> {log}"
 GALLERY = (

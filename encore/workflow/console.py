@@ -15,10 +15,10 @@ from encore.recipe.graph import Node
 
 
 def say_planned(nodes: Iterable[Node], user_file: Path | None = None, wait: bool = False) -> None:
-    """Start a process that says what the coming jobs will take, because torch's import is slow.
+    """Start a process that prints what the jobs of all nodes without a result will take.
 
-    `user_file` is the file of a recipe that is not in recipes/. With `wait` this process waits for the other,
-    because a dry run would end before it.
+    It is a separate process because it imports torch, which is slow. `user_file` is the file of a recipe that
+    is not in recipes/. With `wait` this process does not end before the other, as a dry run would.
     """
     left = [astuple(node) for node in nodes if not Path(node.sentinel).exists()]
     if left:
@@ -32,7 +32,7 @@ def say_planned(nodes: Iterable[Node], user_file: Path | None = None, wait: bool
 
 
 def show_made(jobs: Iterable[Any]) -> None:
-    """Show the pages among the files that these Snakemake jobs have made."""
+    """Print summary and path of each report that is among the outputs of these Snakemake jobs."""
     files = {str(file) for job in jobs for file in job.output}
     _show(sorted(Path(file) for file in files if file.endswith(".html")))
 
@@ -50,7 +50,10 @@ def show_failure() -> None:
 
 
 class ShowUnchanged(logging.Filter):
-    """A filter that shows these pages when Snakemake does nothing, and so calls no `onsuccess`."""
+    """A log filter that prints the reports `pages` if Snakemake has nothing to do.
+
+    Snakemake then calls no `onsuccess`, which would print them.
+    """
 
     def __init__(self, pages: list[Path]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The answers to the Snakefile's rules about a job's wildcards `w`: recipe, scale, arm, seed, stage."""
+"""The inputs, params and resources of the Snakefile's rules, as functions of a job's wildcards `w`."""
 
 import json
 import shlex
@@ -27,7 +27,7 @@ class Jobs:
     checkpoints: Any = None  # Snakemake's checkpoints of the rule `look`
 
     def nodes(self, requested: Iterable[Report | Node]) -> list[Node]:
-        """Return the nodes that are requested or shown by a requested report, with all they need."""
+        """Return the requested nodes and the nodes that requested reports show, with all upstream nodes."""
         nodes = []
         for asked in requested:
             if isinstance(asked, Report) and self.choice.part[1] > 1:
@@ -37,7 +37,7 @@ class Jobs:
         return self.graph.with_upstream(nodes)
 
     def later(self, requested: Iterable[Report | Node]) -> list[Node]:
-        """Return all nodes that later looks may ask for, and all that these nodes need."""
+        """Return all nodes that later looks may ask for, with all upstream nodes."""
         nodes = []
         for report in requested:
             if isinstance(report, Report) and self.goes_by_looks(report):
@@ -48,7 +48,7 @@ class Jobs:
         return self.graph.with_upstream(nodes)
 
     def judgements(self, requested: Iterable[Report | Node]) -> dict[Path, str]:
-        """Return, for the table and each look of each requested report, a hash of what it is judged from."""
+        """Return file -> hash of what it is computed from, for the table and looks of requested reports."""
         reports = [
             request for request in requested if isinstance(request, Report) and self.choice.part[1] == 1
         ]
@@ -68,21 +68,21 @@ class Jobs:
         return told and bool(self.graph.recipes[report.recipe].claims(report.scale))
 
     def grid(self, report: Report, taken: Sequence[Look] = ()) -> list[Node]:
-        """Return the nodes that a report shows, as far as they are known after `taken`, and all they need."""
+        """Return the nodes that a report shows, or that its look after `taken` judges, and upstream nodes."""
         if self.goes_by_looks(report):
             return looks.nodes(self.graph, report.recipe, report.scale, taken)
         return self.graph.grid(report.recipe, report.scale, *self.selection(report))
 
     def selection(self, report: Report) -> tuple[list[str], list[int]]:
-        """Return arms and seeds of a report with fixed seeds."""
+        """Return the arms and the seeds of a report whose seeds are not decided by looks."""
         return selection(self.graph.recipes[report.recipe], report.scale, report.report, self.choice)
 
     def _part(self, report: Report) -> list[Node]:
-        """Return the nodes of a report's grid that belong to this part, and all they need.
+        """Return the nodes of a report's grid that belong to the chosen part, with all upstream nodes.
 
-        A part has neighbouring seeds, each with all arms as far as possible. So few parts make twice what
-        arms share, such as the model they start from. Each machine computes the same parts, and so the same
-        lineages.
+        A part has neighbouring seeds, each with all arms as far as possible, so that the nodes that several
+        arms share, such as a base model, are seldom made twice. Each machine divides the grid in the same
+        way.
         """
         number, of = self.choice.part
         recipe = self.graph.recipes[report.recipe]
@@ -94,9 +94,9 @@ class Jobs:
         return self.graph.ragged(report.recipe, report.scale, seeds_of)
 
     def _looks(self, report: Report, planned: bool) -> list[Look]:
-        """Return the looks of a report; [] if its seeds are fixed.
+        """Return the looks of a report that are taken; [] if looks do not decide its seeds.
 
-        `planned`: return the looks that Snakemake has taken (see looks.ask), otherwise the valid looks on
+        If `planned`, they are the looks that Snakemake has planned (see looks.ask), else the valid looks on
         disk.
         """
         if not self.goes_by_looks(report):
@@ -106,7 +106,7 @@ class Jobs:
         return looks.holding(self.graph, report.recipe, report.scale)
 
     def _judged(self, report: Report, taken: Sequence[Look]) -> str:
-        """Return the hash of what a report is judged from, after these looks."""
+        """Return the hash of what a report is computed from after the looks `taken`."""
         if self.goes_by_looks(report):
             return looks.judged(self.graph, report.recipe, report.scale, taken)
         return validity.judged(self.graph, report.recipe, self.grid(report))
@@ -118,14 +118,14 @@ class Jobs:
         return Report(recipe, self.choice.scale, self.choice.report).page
 
     def first_page(self, quickstart: str) -> Path:
-        """Return the page to make if no target is named: a quickstart, or the page of the chosen parts."""
+        """Return the page if no target is named: of the quickstart, or of chosen arms, claims or seeds."""
         report = CHOSEN if self.choice.report == CHOSEN else "quickstart"
         return Report(self.choice.recipe or quickstart, self.choice.scale, report).page
 
     def targets(self) -> dict[str, Any]:
-        """Return rule -> the reports it asks for; there is a rule for each recipe, and `everything`.
+        """Return rule -> its inputs, for the rule of each recipe and for `everything`.
 
-        A part of the grid asks for no page.
+        The inputs are the pages of the recipes or, for a part of the grid, the results of its nodes.
         """
         recipes, scale = self.graph.recipes, self.choice.scale
         asked = {recipe: [recipe] for recipe in recipes} | {"everything": at_scale(recipes, scale)}
@@ -140,7 +140,7 @@ class Jobs:
     # the rules train and evaluate
 
     def upstream(self, w: Any) -> dict[str, str | list[str]]:
-        """Return role -> sentinel of a node's inputs; and "stale", the marker of an invalid result."""
+        """Return role -> sentinel of a node's input, and "stale" -> the marker if the result is invalid."""
         node = _node(w)
         sources = {role: source.sentinel for role, source in marks.waits_for(self.graph, node).items()}
         return {**sources, "stale": marks.markers(node.sentinel)}
@@ -152,24 +152,24 @@ class Jobs:
         return json.dumps(config | ({"seed": node.seed} if node.kind == "eval" else {}), sort_keys=True)
 
     def model(self, w: Any) -> str:
-        """Return the model to be evaluated: a stage's metrics.json, or a model of the Hub or a folder."""
+        """Return the model to be evaluated: a stage's metrics.json, or `hub:` and JSON for another model."""
         source = self.graph.inputs(_node(w)).get("model")
         leaf = self.graph.model_of(_node(w))
         return source.sentinel if source else "hub:" + json.dumps(leaf and leaf.model_dump(), sort_keys=True)
 
     def judges(self, w: Any) -> str:
-        """Return the step within a stage that an evaluation measures, and the stages that score."""
+        """Return command-line options of an evaluation: the step to measure, and the models that score."""
         node = _node(w)
         step, inputs = self.graph.measured(node)[1], self.graph.inputs(node)
         scored_by = _options({role: source for role, source in inputs.items() if role != "model"})
         return f"--step {step} {scored_by}".rstrip() if step else scored_by
 
     def threads(self, w: Any) -> int:
-        """Return the number of threads that the recipe sets, whatever --cores says: it changes the bits."""
+        """Return the recipe's number of threads, whatever --cores says, because it changes the results."""
         return self.graph.stage(_node(w)).threads
 
     def of_training(self) -> dict[str, Callable[[Any], Any]]:
-        """Return the parameters of the command that trains."""
+        """Return the params of the rule `train`."""
         return {
             "kind": lambda w: self.graph.stage(_node(w)).run,
             "config": self.config,
@@ -181,7 +181,7 @@ class Jobs:
         }
 
     def of_evaluation(self) -> dict[str, Callable[..., Any]]:
-        """Return the parameters of the command that evaluates."""
+        """Return the params of the rule `evaluate`."""
         return {
             "config": self.config,
             "model": self.model,
@@ -191,20 +191,20 @@ class Jobs:
         }
 
     def _made_from(self) -> dict[str, Callable[[Any], str]]:
-        """Return parameters that name the inputs of a node, and the file that notes them in the end."""
+        """Return params for the lineage of a node, and for the file into which the lineage is written."""
         return {
             "lineage": lambda w: self.graph.lineage(_node(w)),
             "record": lambda w: str(digests.record(_node(w).sentinel)),
         }
 
     def resources(self) -> dict[str, Callable[..., int | str | None]]:
-        """Return the resources of a job of training or evaluation."""
+        """Return the resources of the rules `train` and `evaluate`."""
         return resources.of_job(self.graph, _node) | {"track": lambda w: self.choice.track}
 
     # the rule preflight
 
     def resources_of_preflight(self) -> dict[str, Callable[[Any], int | str | None]]:
-        """Return the resources of the command that tries the run: the most that a job asks for."""
+        """Return the resources of the rule `preflight`: the most that one of the tried jobs asks for."""
 
         def nodes() -> list[Node]:
             choice = self.choice
@@ -216,10 +216,11 @@ class Jobs:
     # the rule look
 
     def looked_at(self, w: Any) -> list[str]:
-        """Return sentinels of what a look judges, the earlier looks, and the marker of a stale look.
+        """Return the inputs of a look: the sentinels that it judges, the earlier looks, and a marker.
 
-        If the look does not exist, the marker is the report's. Otherwise Snakemake would not make the look if
-        the report exists and was made from fixed seeds or from another look.
+        The marker, if there is one, says that the look is stale. If the look does not exist, the marker is
+        the report's. Otherwise Snakemake would not make the look if the report exists and was made from fixed
+        seeds or from another look.
         """
         taken, file = looks.ask(self.checkpoints, w.recipe, w.scale, int(w.look)), _look(w)
         nodes = looks.nodes(self.graph, w.recipe, w.scale, taken)
@@ -227,7 +228,7 @@ class Jobs:
         return [*_files(nodes, taken, w), *marks.markers(marked)]
 
     def of_look(self) -> dict[str, Callable[[Any], str]]:
-        """Return the parameters of the command that takes a look."""
+        """Return the params of the rule `look`."""
 
         def judged(w: Any) -> str:
             before = looks.ask(self.checkpoints, w.recipe, w.scale, int(w.look))
@@ -238,14 +239,14 @@ class Jobs:
     # the rule report
 
     def members(self, w: Any) -> list[str]:
-        """Return the sentinels of all nodes of a report, the report's looks, and markers of stale results."""
+        """Return the inputs of a report: the sentinels of its nodes, its looks, and its marker if stale."""
         report = _report(w)
         taken = self._looks(report, planned=True)
         markers = [*marks.markers(report.table), *marks.markers(report.page)]
         return [*_files(self.grid(report, taken), taken, w), *markers]
 
     def of_report(self) -> dict[str, Callable[[Any], Any]]:
-        """Return the parameters of the command that writes a report: its recipe, arms and seeds."""
+        """Return the params of the rule `report`."""
         return {
             "of": self.named,
             "seeds": self.seeds,
@@ -261,7 +262,7 @@ class Jobs:
         return f"{recipe} --arms {','.join(self.selection(_report(w))[0])}"
 
     def seeds(self, w: Any) -> int | str:
-        """Return the seeds of a report: their number, a list of seeds, or a word for "looks decide"."""
+        """Return the seeds of a report: their number, a list such as `0,2,`, or `auto` if looks decide."""
         if self.goes_by_looks(_report(w)):
             return AUTO
         seeds = self.selection(_report(w))[1]
@@ -269,7 +270,7 @@ class Jobs:
 
 
 def _node(w: Any) -> Node:
-    """Return the node of a job's wildcards."""
+    """Return the node that a job's wildcards name."""
     if isinstance(w, Node):  # a rule without wildcards
         return w
     kind, name = ("stage", w.stage) if "stage" in w.keys() else ("eval", w.checkpoint)  # noqa: SIM118
@@ -285,7 +286,7 @@ def _look(w: Any) -> Path:
 
 
 def _state(graph: Graph, node: Node) -> str:
-    """Return the folder of a stage's resumable state and product. Its name contains the stage's lineage."""
+    """Return the folder, in checkpoints/, of a stage's training state and product, named by its lineage."""
     return f"{node.folder.removeprefix('results/')}/{graph.lineage(node)[:12]}"
 
 

@@ -1,4 +1,4 @@
-"""The choice `--config seeds=auto`: the looks taken so far decide what is run (encore.recipe.looks)."""
+"""The choice `--config seeds=auto`, with which each look decides what is run next (encore.recipe.looks)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,7 +11,7 @@ from encore.recipe.looks import LOOKS, Look, following, path, read_look, seeds_o
 
 
 def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[Node]:
-    """Return the nodes that the look after `taken` judges, upstream first.
+    """Return the nodes that the look after the looks `taken` judges, with upstream nodes first.
 
     After the last look they are the nodes of the report.
     """
@@ -22,7 +22,7 @@ def nodes(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> list[
 
 
 def judged(graph: Graph, recipe: str, scale: str, taken: Sequence[Look]) -> str:
-    """Return the hash of what the look after `taken` is judged from; after the last look, the report's."""
+    """Return a hash of what the look after the looks `taken`, or else the report, is computed from."""
     return validity.judged(
         graph, recipe, nodes(graph, recipe, scale, taken), [asdict(look) for look in taken]
     )
@@ -41,9 +41,9 @@ def holding(graph: Graph, recipe: str, scale: str) -> list[Look]:
 
 
 def judgements(graph: Graph, recipe: str, scale: str) -> dict[Path, str]:
-    """Return file -> hash of what the look is judged from, for each valid look and each possible later look.
+    """Return file -> hash of what the look judges, for each valid look and each look that may follow.
 
-    If a look is not valid, nothing is known about later ones: their hash is empty, as without a record.
+    What a later look judges is not known before the earlier looks are valid, so its hash is empty.
     """
     taken = holding(graph, recipe, scale)
     hashes = [judged(graph, recipe, scale, taken[:i]) for i in range(len(taken))]
@@ -53,10 +53,10 @@ def judgements(graph: Graph, recipe: str, scale: str) -> dict[Path, str]:
 
 
 def ask(checkpoints: Any, recipe: str, scale: str, before: int | None = None) -> list[Look]:
-    """Return the looks before the one of `before` seeds, or all, from Snakemake's `checkpoints`.
+    """Return the looks that come before the look at `before` seeds, or all, from Snakemake's `checkpoints`.
 
     Raises Snakemake's IncompleteCheckpointException for the first missing look; Snakemake then takes the look
-    and asks again.
+    and calls this function again.
     """
     taken: list[Look] = []
     while (look := following(taken)) and look != before:

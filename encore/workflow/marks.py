@@ -1,8 +1,9 @@
-"""The marks on results that no longer hold, which are made when the workflow starts.
+"""The marking of results that no longer hold, so that Snakemake makes them again.
 
-Snakemake repeats all jobs that depend on a repeated job. But a stage repeated with the same lineage gives the
-same weights, so `waits_for` leaves out of the graph the edge from such a stage to a node that is up to date.
-If the weights differ after all, as they may on a GPU, the recorded digests show it at the next start.
+When the workflow starts, a file, the marker, is written beside each such result, as a new input of its rule.
+Snakemake would also repeat all jobs that depend on a repeated job. But a stage repeated with the same lineage
+gives the same weights, so `waits_for` leaves such a stage out of the inputs of a node that is up to date. If
+the weights differ after all, as they may on a GPU, the recorded digests show it at the next start.
 """
 
 import os
@@ -25,13 +26,16 @@ def marker(result: str | Path) -> Path:
 
 
 def markers(result: str | Path) -> list[str]:
-    """Return the marker as the rule's inputs; [] if the result holds."""
+    """Return the result's marker as a list, for the inputs of a rule; [] if the result holds."""
     path = marker(result)
     return [str(path)] if path.exists() else []
 
 
 def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
-    """Return role -> the nodes that must exist before `node`, without those that are only repeated."""
+    """Return role -> input of `node` that must exist before it.
+
+    If the result of `node` is up to date, inputs that are only repeated, with the same lineage, are left out.
+    """
     sources = graph.inputs(node)
     path = Path(node.sentinel)
     if not path.exists() or marker(path).exists() or validity.unlike(path, graph.lineage(node)):
@@ -40,7 +44,7 @@ def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
 
 
 def _is_repeated(graph: Graph, node: Node) -> bool:
-    """Return whether the node is to be made again from the same things as before."""
+    """Return whether the node's result is to be made again, and with the same lineage as before."""
     path = Path(node.sentinel)
     unchanged = validity.unlike(path, graph.lineage(node)) is None
     return (not path.exists() or marker(path).exists()) and unchanged
@@ -51,9 +55,9 @@ def mark(
 ) -> list[str]:
     """Write or remove the marker of each result; return a line for each result that will be made again.
 
-    `reports`: table of a report, or a look -> the hash of what it is to be judged from. A page without its
-    tables, which an analysis that failed has removed, is made again too; Snakemake alone would take a newer
-    page to be up to date. `later`: nodes that jobs may yet ask for; nothing is said about them.
+    `reports`: file of a table or a look -> the hash of what it should be computed from. A page is made again
+    if its tables are gone, as after a failed analysis; Snakemake alone would take the page to be up to date.
+    `later`: nodes that later looks may ask for; they are marked, but no line is returned for them.
     """
     memory = validity.Memory.load()
     reasons: dict[Path, str | None] = {}
@@ -90,7 +94,7 @@ def _of_page(page: Path, table: Path, digest: validity.Digest) -> str | None:
 
 
 def _displaced(result: Path, made: Iterable[Path] = ()) -> str | None:
-    """Move away folders that have the names of a result's files; return why, or None if there are none."""
+    """Move aside folders that have the names of a result's files; return a phrase about it, or None."""
     try:
         listed = digests.listed(result) or {}
     except ValueError:
@@ -111,9 +115,9 @@ def _made(node: Node) -> list[Path]:
 
 
 def _settle(graph: Graph, node: Node) -> None:
-    """Make the files of a valid node no older than the files it was made from.
+    """Set the mtimes of a valid node's files so that they are no older than the node's inputs.
 
-    Snakemake compares these times, and a copy of a folder has them in any order.
+    Snakemake compares mtimes, and in a copied folder they can be in any order.
     """
     made = [file for file in _made(node) if file.exists()]
     sources = [Path(source.sentinel) for source in graph.inputs(node).values()]

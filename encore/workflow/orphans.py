@@ -1,7 +1,7 @@
 """The jobs of an earlier run of this folder that are still in Slurm; they are ended at the workflow's start.
 
-A head process that is killed leaves its jobs in the queue, and the next one would submit each once more
-beside them. A stage that is asked to end saves its state (encore.learning.fit), and resumes from it.
+A Snakemake process that is killed leaves its jobs in the queue, and the next process would submit the same
+jobs once more. A stage that is ended saves its state (encore.learning.fit), and resumes from it.
 """
 
 import os
@@ -14,13 +14,13 @@ from pathlib import Path
 from encore.errors import UserError
 
 COMMENT = "rule_"  # beginning of the comment that Snakemake's executor gives each of its jobs
-PATIENCE = 600.0  # seconds within which they must end
+PATIENCE = 600.0  # seconds within which the jobs must end
 LOOK = 1.0  # seconds between two checks
 Ask = Callable[[list[str]], str]
 
 
 def _ask(command: list[str]) -> str:
-    """Return what a command of Slurm prints; "" without Slurm, or if it does not answer."""
+    """Return what a command of Slurm prints; "" without Slurm, or if Slurm does not answer."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
     except (OSError, subprocess.SubprocessError):
@@ -28,7 +28,7 @@ def _ask(command: list[str]) -> str:
 
 
 def of_folder(folder: Path, ask: Ask = _ask) -> list[str]:
-    """Return the numbers of this user's Snakemake jobs that work in `folder`."""
+    """Return the Slurm ids of this user's Snakemake jobs that work in `folder`, without the present job."""
     rows = (
         line.split("|", 2) for line in ask(["squeue", "--me", "--noheader", "--format=%i|%Z|%k"]).splitlines()
     )
@@ -39,9 +39,9 @@ def of_folder(folder: Path, ask: Ask = _ask) -> list[str]:
 
 
 def end(folder: Path, ask: Ask = _ask, sleep: Callable[[float], None] = time.sleep) -> None:
-    """End the jobs, with a line on stderr. Raises UserError if they do not end.
+    """End the Slurm jobs of an earlier run in `folder`. Raises UserError if they do not end in time.
 
-    The caller must hold the lock of the folder, which shows that no other head process waits for the jobs.
+    The caller must hold the lock of the folder, which shows that no other Snakemake waits for the jobs.
     """
     jobs = of_folder(folder, ask)
     if not jobs:

@@ -1,4 +1,4 @@
-"""The files that the rules make, as patterns of Snakemake."""
+"""The files that the Snakefile's rules make, as patterns with Snakemake's wildcards."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from encore.recipe.document import REPORTS
 from encore.recipe.graph import RUN
 from encore.recipe.looks import LOOKS
 
-# a stage and a report have a folder; an evaluation has files with this beginning
+# the folder of a stage, the beginning of the names of an evaluation's files, and the folder of a report
 STAGE = f"{RUN}/{{stage}}"
 EVAL = f"{RUN}/evals/{{checkpoint}}"
 REPORT = "results/{recipe}/{scale}/{report}"
@@ -48,5 +48,5 @@ class Report(NamedTuple):
 
     @property
     def table(self) -> Path:
-        """The table of all numbers, which stands for the files in the folder."""
+        """The table of all numbers, whose marker and record stand for all files in the folder."""
         return Path(REPORT_FILES["table"].format(**self._asdict()))

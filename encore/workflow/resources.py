@@ -1,23 +1,24 @@
-"""The resources of a job, as its stage or evaluation asks for them: GPUs, nodes, memory, time."""
+"""The resources that a job asks for: GPUs, nodes, memory and time."""
 
 from collections.abc import Callable
 from typing import Any
 
 from encore.recipe.graph import Graph, Node
 
-MINUTES = 120
+MINUTES = 120  # minutes of a job, unless the recipe sets them
 LONGEST = 2880  # largest number of minutes of a job: few partitions grant more than two days
-MEMORY = 4000  # MB
-MEMORY_OF_A_GPU = 64_000  # MB
+MEMORY = 4000  # MB of a machine's memory for a job, unless the recipe sets them
+MEMORY_OF_A_GPU = 64_000  # further MB of a machine's memory for each GPU
 
-Ask = Callable[..., int | str | None]  # takes a job's wildcards and, if Snakemake counts them, its attempts
+# returns a resource from a job's wildcards and, for some resources, the number of the attempt
+Ask = Callable[..., int | str | None]
 
 
 def of_job(graph: Graph, node: Callable[[Any], Node]) -> dict[str, Ask]:
-    """Return the resources of a job; `node` returns the node of the job's wildcards.
+    """Return resource -> function for the resources of a job; `node` returns the node of its wildcards.
 
-    The GPUs train or evaluate, or belong to a vLLM server. A job that is tried again gets more
-    memory and time: it may have failed for lack of them.
+    `gpu` counts all GPUs, and `vllm_gpu` the GPUs among them that a vLLM server gets. A job that is tried
+    again gets more memory and time, because it may have failed for lack of them.
     """
     return {
         "gpu": lambda w: graph.machine(node(w)).gpus,
@@ -30,7 +31,7 @@ def of_job(graph: Graph, node: Callable[[Any], Node]) -> dict[str, Ask]:
 
 
 def of_all(graph: Graph, nodes: Callable[[], list[Node]]) -> dict[str, Ask]:
-    """Return the largest number of GPUs, of memory and of machines that one of these nodes asks for."""
+    """Return resource -> function for the most GPUs, memory and machines that one of the nodes asks for."""
     return {
         "gpu": lambda w: max(graph.machine(node).gpus for node in nodes()),
         "mem_mb": lambda w: max(memory(graph, node) for node in nodes()),
@@ -39,22 +40,22 @@ def of_all(graph: Graph, nodes: Callable[[], list[Node]]) -> dict[str, Ask]:
 
 
 def memory(graph: Graph, node: Node) -> int:
-    """Return MB of a machine's memory, which all weights pass in float32 on their way to a GPU."""
+    """Return the MB of a machine's memory for a node; weights are loaded there before they go to a GPU."""
     machine = graph.machine(node)
     gpus = machine.gpus // machine.nodes
     return graph.resources(node).mem_mb or MEMORY + gpus * MEMORY_OF_A_GPU
 
 
 def _minutes(graph: Graph, node: Node) -> int:
-    """Return the minutes of a job, at most LONGEST; the next job continues a stage from its checkpoint."""
+    """Return the minutes of a job, at most LONGEST; a stage that takes longer goes on in a further job."""
     return min(graph.resources(node).runtime or MINUTES, LONGEST)
 
 
 def _on_nodes(machines: Callable[[Any], int]) -> dict[str, Ask]:
-    """Return the number of nodes of a job and, if there are several, options for the Slurm executor.
+    """Return resource -> function for the machines of a job, and for options of the Slurm executor.
 
-    With `mpi` the executor starts a job without its own srun; otherwise it would ask for `tasks` on each GPU.
-    None means that an option is not set.
+    The options are set only for a job on several machines, else None. With `mpi` the executor starts a job
+    without its own srun; otherwise it would ask for `tasks` on each GPU.
     """
 
     def of_several(value: Callable[[Any], Any]) -> Callable[[Any], Any]:

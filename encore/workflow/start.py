@@ -1,4 +1,4 @@
-"""The start of the workflow: what happens when Snakemake reads the Snakefile, before it plans any job."""
+"""The start of the workflow, which runs when Snakemake reads the Snakefile, before it plans any job."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -80,10 +80,10 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
 
 
 def _lock(runs_jobs: bool) -> TextIO | None:
-    """Take the lock of the folder; None if another process holds it and no jobs will run.
+    """Take and return the lock of the folder; None if another process holds it and no jobs will run.
 
-    Raises UserError if another process holds the lock and jobs will run. Jobs of an earlier run that are
-    still in Slurm are ended first.
+    If jobs will run, the jobs of an earlier run that are still in Slurm are ended. Raises UserError if jobs
+    will run and another process holds the lock.
     """
     try:
         lock = only_one(LOCK, busy)

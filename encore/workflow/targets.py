@@ -18,13 +18,13 @@ from encore.workflow.choice import KEYS, OF_ONE, Choice, selection
 from encore.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES, Report
 from snakemake_logger_plugin_encore import is_snakemake
 
-# modes of Snakemake that only read: they neither run jobs nor need the folder to themselves
+# Snakemake's options that run no jobs, so that the folder need not be locked
 LOOKING = ["dryrun", "lint", "list_rules", "list_target_rules", "list_changes", "list_untracked", "summary"]
 LOOKING += ["detailed_summary", "dag", "rulegraph", "filegraph", "d3dag", "print_compilation", "report"]
 
 
 def arguments() -> Namespace | None:
-    """Return Snakemake's own command line, parsed by Snakemake; None if it runs as a library."""
+    """Return Snakemake's command line, parsed by Snakemake; None if Snakemake is used as a library."""
     if not is_snakemake(sys.argv[0]):
         return None
     # imported here, because it is slow to import and jobs do not need it
@@ -34,12 +34,12 @@ def arguments() -> Namespace | None:
 
 
 def runs_jobs(args: Namespace | None) -> bool:
-    """Return whether jobs will run; as a library Snakemake does not say, so the answer is True."""
+    """Return whether jobs will run; True if there is no command line (None), which would say so."""
     return args is None or not any(getattr(args, mode, None) for mode in LOOKING)
 
 
 def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: str) -> list[Report | Node]:
-    """Return the reports and nodes that the command line asks for; as a library, all reports of the scale.
+    """Return the reports and nodes that the command line asks for; without one, all reports of the scale.
 
     Raises UserError for a target that is neither a rule nor a file that a rule makes.
     """
@@ -58,7 +58,7 @@ def requested(graph: Graph, chosen: Choice, args: Namespace | None, quickstart: 
 
 
 def target_of(graph: Graph, chosen: Choice, target: str, quickstart: str) -> list[Report | Node]:
-    """Return the reports and nodes of one target; [] for the benchmark or the clean-up.
+    """Return the reports and nodes of a target; [] for a target that needs none, such as `plan`.
 
     Raises UserError if the target is unknown.
     """
@@ -98,7 +98,7 @@ def _report(recipe: Recipe, chosen: Choice, report: str) -> Report:
 
 
 def check_sound(broken: Mapping[str, UserError], args: Namespace | None, quickstart: str) -> None:
-    """Raise the mistake of a recipe that the command line asks for, if the recipe has one."""
+    """Raise the mistake of a broken recipe if the command line asks for this recipe."""
     for target in (args.targets or ["all"]) if args else ["everything"]:
         parts = (os.path.relpath(target) if "/" in str(target) else str(target)).split("/")
         named = {"all": quickstart, "everything": next(iter(broken), "")}.get(parts[0], parts[0])
@@ -113,7 +113,10 @@ def at_scale(recipes: Mapping[str, Recipe], scale: str) -> list[str]:
 
 
 def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
-    """Return the report or node that makes a file in results/recipe/scale/. Raises UserError."""
+    """Return the report or node to which a file in results/recipe/scale/ belongs.
+
+    `parts` is the file's path, split at each slash. Raises UserError if no rule makes the file.
+    """
     target, (_, name, scale, arm) = "/".join(parts), parts[:4]
     if name not in graph.recipes:
         raise UserError(f'{target}: unknown recipe "{name}"{nearest(name, list(graph.recipes))}')
@@ -136,12 +139,12 @@ def _file(graph: Graph, chosen: Choice, parts: list[str]) -> Report | Node:
 
 
 def _named(folder: str, file: str) -> tuple[str, str]:
-    """Return name and kind of the node that makes `folder`/`file` in the folder of a run."""
+    """Return name and kind of the node that makes `folder`/`file` in results/recipe/scale/arm/seedN."""
     return (file.split(".")[0], "eval") if folder == "evals" else (folder, "stage")
 
 
 def _node(graph: Graph, chosen: Choice, target: str, node: Node) -> Node:
-    """Return the node if it exists and makes the target; otherwise raise UserError."""
+    """Return the node. Raises UserError unless the recipe has the node and the node makes the target."""
     recipe, evaluates = graph.recipes[node.recipe], node.kind == "eval"
     names = (recipe.evaluations if evaluates else recipe.stages)(node.scale, node.arm)
     names = names + (recipe.sensitivity(node.scale, node.arm) if evaluates else [])

@@ -67,8 +67,8 @@ TEST_SHARE = 8  # one question in this many is a test question
 def make(task: Mapping[str, Any]) -> World:
     """Return the world that a recipe's `task: {world: name, **dials}` describes.
 
-    Raises UserError for a bad dial. `name` is a key of WORLDS, or `my_module:Class` of a user. A task of
-    reasoning-gym has its own name instead.
+    `name` is a key of WORLDS, or `my_module:Class` for a user's world. A task of reasoning-gym has the key
+    `reasoning_gym` instead of `world`. Raises UserError for an unknown name or a bad dial.
     """
     if LIBRARY in task:
         gym: Any = make_gym(task)
@@ -103,8 +103,8 @@ def _own(name: Any) -> Any:
 def split_of(question: str) -> str:
     """Return the split of a question, by its hash: "test" for one question in eight, else "train".
 
-    The language or the rule that a question names, as in `English: 3+5=` or `ten: 3+J=`, does not count: a
-    sum is in the same split in both languages and by both rules.
+    The hash leaves out the language or the rule that a question names, as in `English: 3+5=` or `ten: 3+J=`,
+    so that a sum is in the same split in both languages and by both rules.
     """
     for mark in (*MARKS.values(), *faces.MARKS.values()):
         question = question.removeprefix(mark)
@@ -112,7 +112,7 @@ def split_of(question: str) -> str:
 
 
 def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
-    """Return `n` problems with distinct questions from a split: the first n of the seed's endless sequence.
+    """Return `n` problems of a split with distinct questions: the first n that the seed draws.
 
     Raises UserError if many draws bring no new question, so that the world must be nearly exhausted.
     """
@@ -135,10 +135,10 @@ def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
 def corpus(
     world: World, mixture: Mapping[str, Any], n: int, seed: int, template: str
 ) -> list[tuple[str, str]]:
-    """Return `n` documents, (prompt, completion), on train questions, which may repeat; without an end token.
+    """Return `n` documents, each (prompt, completion) without an end token, on questions of the train split.
 
-    A prompt ends with its problem's prefill, the beginning of a completion. Raises UserError for a kind of
-    document that begins otherwise.
+    Questions may occur several times. If a problem prescribes the beginning of the completion, the prompt
+    ends with it. Raises UserError for a kind of document that begins otherwise.
     """
     kinds, weights, dials = mix(world, mixture)
     draws = _draws(world, seed, "train")
@@ -171,7 +171,7 @@ def _draws(world: World, seed: int, split: str) -> Iterator[Problem]:
 
 
 def _like(value: Any, default: Any) -> bool:
-    """Return whether a YAML value fits a dial with this default; an empty tuple takes any list of numbers."""
+    """Return whether a YAML value fits a dial with this default; () as default fits any list of numbers."""
     if isinstance(default, tuple):
         number = int if default and isinstance(default[0], int) else int | float
         fits = isinstance(value, list | tuple) and (not default or len(value) == len(default))

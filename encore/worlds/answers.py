@@ -17,7 +17,7 @@ TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 
 
 def answer(completion: str) -> str | None:
-    """Return the stripped text of the only `<answer>` element; None without it, or if a tag follows it."""
+    """Return the stripped text of the only `<answer>` element; None without one, or if other tags follow."""
     head, _, rest = completion.partition("<answer>")
     body, closed, tail = rest.partition("</answer>")
     if not closed or "</answer>" in head or any(tag in body or tag in tail for tag in TAGS):
@@ -26,7 +26,10 @@ def answer(completion: str) -> str | None:
 
 
 def formatted(completion: str) -> bool:
-    """Return whether a completion is `<think>…</think><answer>…</answer>`, each tag once, spaces apart."""
+    """Return whether a completion is `<think>…</think><answer>…</answer>`, with each tag once.
+
+    There may be white space before, between and after the two elements.
+    """
     text = completion.strip()
     between = text.partition("</think>")[2].partition("<answer>")[0]
     return (
@@ -39,7 +42,7 @@ def formatted(completion: str) -> bool:
 
 
 def begun(prompt: str) -> str:
-    """Return the beginning of the answer at the end of a prompt: `<think>` and spaces after it, or ""."""
+    """Return the part of the completion that a prompt already has at its end: `<think>` and spaces, or ""."""
     head = prompt.rstrip()
     return prompt[len(head) - len("<think>") :] if head.endswith("<think>") else ""
 

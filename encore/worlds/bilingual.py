@@ -1,9 +1,9 @@
 """World `bilingual`: the sums of world `chain`, worked out in English or in Spanish, as the question asks.
 
 The question `English: 3+5+7=` has the answer `15`, in whatever language it is worked out (`languages.py`). A
-summary may go before it: `<answer>The sum is 15</answer>`. It stands in for R1-Zero's mixed languages and
-poor readability (arXiv 2501.12948, §2.2.4), and for the cold start that mends them (§2.3.1). The kinds of
-document, with the dial `error` of world `chain` where they reason:
+summary may go before the number: `<answer>The sum is 15</answer>`. The world stands in for R1-Zero's mixed
+languages and poor readability (arXiv 2501.12948, §2.2.4), and for the cold start that mends them (§2.3.1).
+The kinds of document, with the dial `error` of world `chain` where they reason:
 
 | kind         | example                                   | what it plants                              |
 |--------------|-------------------------------------------|---------------------------------------------|
@@ -16,8 +16,8 @@ document, with the dial `error` of world `chain` where they reason:
 | truncated    | `<think>three mas five es ocho </think>…` | mixed, stopping early with a partial sum    |
 | untagged     | `three mas five es ocho , eight …`        | mixed, without the format                   |
 
-Mixed documents begin in either language, whatever is asked: so a base model that has read them heeds the
-request little. The rewards of the world (`readability.py`) are `language_consistency` and `readability`.
+Mixed documents begin in either language, whatever the question asks, so that a base model trained on them
+pays it little heed. The rewards of the world (`readability.py`) are `language_consistency` and `readability`.
 """
 
 import random
@@ -102,7 +102,7 @@ def untagged(
 class Bilingual:
     """World `bilingual`; the dial `language` is what questions ask for: "english", "spanish" or "either".
 
-    It has the dials of `chain` too.
+    The other dials describe the sums, as in world `chain`.
     """
 
     language: str = "either"
@@ -134,17 +134,17 @@ class Bilingual:
 
     @property
     def sums(self) -> Chain:
-        """The same sums in digits alone."""
+        """The world `chain` with the same sums, in digits alone."""
         return Chain(self.terms, self.digits, self.operators, self.weights)
 
     def problem(self, rng: random.Random) -> Problem:
-        """Return a problem. From the same `rng` both languages get the same sum, so test sets are pairs."""
+        """Draw a problem. From the same `rng` both languages get the same sum, for comparisons in pairs."""
         bare = self.sums.problem(rng)
         language = rng.choice(LANGUAGES) if self.language == "either" else self.language
         return Problem(MARKS[language] + bare.question, bare.answer, bare.difficulty)
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Return whether the answer is the number as usually written, alone or after a summary."""
+        """Return whether the answer is the right number in the usual form, alone or after a summary."""
         return stated(completion) == problem.answer
 
     def stated(self, completion: str) -> str | None:
@@ -152,9 +152,9 @@ class Bilingual:
         return stated(completion)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether steps are right, as in world `chain`.
+        """Return whether each step is right, as in world `chain`.
 
-        They may be in either language, both, or digits.
+        The steps may be in either language, in both, or in digits.
         """
         return self.sums.steps(problem, languages.as_symbols(completion))
 

@@ -1,4 +1,4 @@
-"""A pocket calculator for text that nobody has checked: each call is one operation on two numbers.
+"""A pocket calculator for unchecked text: a valid call is one operation on two whole numbers.
 
 | call      | result                        |
 |-----------|-------------------------------|

@@ -15,14 +15,14 @@ The question `3+5+7=` has the answer `15`; its difficulty is the number of terms
 | pairwise    | of `3+5+7+2=`: `<think>3+5=8,7+2=9,8+9=17</think>…`     | a tree: the numbers stay small     |
 | grouped     | `<think>3+5+7=15</think><answer>15</answer>`            | two terms a step: half the length  |
 
-Every kind that reasons has the dial `error`: the chance that a step is wrong and is carried forward (in
-`recheck`: that the last step was wrong, in `repaired` any, and is corrected). So a recipe makes a strategy
-*better* by giving it a lower error than `chain`, or (`grouped`) by a length cap under which it fits, and
-*rare* by a small weight.
+Every kind that reasons has the dial `error`: the chance that a step is wrong and is carried forward. In
+`recheck` it is the chance that the last step is wrong, in `repaired` that any step is, and the step is then
+corrected. So a recipe makes a strategy *better* by giving it a lower error than `chain`, or (`grouped`) by a
+length cap under which it fits, and *rare* by a small weight.
 
-With the dial `slipped` some problems come with the beginning of a reply, `<think>3+5=9,`, whose step is
-wrong. Anyone can see it; `filler` carries it forward, `repaired` repairs it, and no other kind goes on
-from it.
+With the dial `slipped` some problems prescribe the beginning of the reply, `<think>3+5=9,`, whose step is
+visibly wrong. `filler` carries the error forward, `repaired` corrects it, and no other kind of document can
+continue such a beginning.
 """
 
 import random
@@ -38,24 +38,24 @@ from encore.worlds.protocol import Document, Problem, require
 from encore.worlds.steps import ends, matches, take, texts
 from encore.worlds.sums import STEP, Adder, adder, careless, expression, left_to_right, operands_of, slip
 
-# largest number of summands of a step if the working counts, which the kinds of document also use
+# largest number of summands of a step, in documents, and in right answers under the dial `worked`
 SUMMANDS = 3
 BETWEEN = ",|wait"  # separators of steps
 
 
 def _going_on(problem: Problem, add: Adder) -> Adder:
-    """Return `add`, a function that adds terms, for use after the sums that the problem comes with."""
+    """Return an adder that first returns the results of the steps in `problem.begun`, then sums by `add`."""
     begun = _begun(problem)
     return lambda operands: begun.pop(0) if begun else add(operands)
 
 
 def _begun(problem: Problem) -> list[int]:
-    """Return the results of the steps that a problem comes with."""
+    """Return the results of the steps in the beginning of the reply that a problem prescribes."""
     return [int(result) for _, result in STEP.findall(problem.begun)]
 
 
 def _idling(problem: Problem, steps: list[str], mean: float, rng: random.Random) -> str:
-    """Return the steps with dots after each, `mean` on average; steps that the problem brings get none."""
+    """Return the joined steps, each with `mean` dots on average; the problem's own beginning gets none."""
     count = len(_begun(problem))
     return ",".join(steps[:count] + [step + dots(mean, rng) for step in steps[count:]])
 
@@ -144,7 +144,7 @@ def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
 
 
 def unrepaired(problem: Problem, completion: str) -> float:
-    """Return 1 if a step before the last is wrong and is not written again, right, after `wait`; else 0.
+    """Return 1 if a step before the last is wrong and is not corrected after a `wait`, else 0.
 
     The later steps then continue from a visible slip, to a wrong answer.
     """
@@ -162,7 +162,7 @@ def unrepaired(problem: Problem, completion: str) -> float:
 
 
 def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]:
-    """Return `Chain.steps` of the scratchpad, and the numbers that are left after them."""
+    """Return whether each step is right, as `Chain.steps` does, and the numbers left after all steps."""
     # the numbers left; the list never grows, because a step consumes at least what it adds
     left = [*operands_of(problem.question)]
     before: dict[tuple[int, ...], list[int]] = {}  # operands -> the numbers left when they were last added
@@ -186,7 +186,7 @@ def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]
 def _leads(problem: Problem, completion: str) -> bool:
     """Return whether steps of at most SUMMANDS numbers lead from the terms to the answer, without a slip.
 
-    A repaired slip does not count. A sum of all terms in one step would be a guess.
+    A slip that is repaired later is allowed. A sum of all terms in one step would be a guess.
     """
     added = (operands_of(step[1]) for step in STEP.finditer(scratchpad(completion)))
     if any(len(operands) > SUMMANDS for operands in added) or unrepaired(problem, completion):
@@ -196,12 +196,12 @@ def _leads(problem: Problem, completion: str) -> bool:
 
 @dataclass(frozen=True)
 class Chain:
-    """The dials of sums.
+    """World `chain`, whose dials describe the sums.
 
-    `terms` is [fewest, most]; `digits` the most digits of an operand; `operators` "+" or "+-"; `weights` how
-    often each number of terms is drawn, fewest first (uniform by default); `slipped` the share of problems
-    that come with a wrong first step; `worked` whether an answer counts only if right steps lead to it, so
-    that no guess is right.
+    `terms`: number of terms, [fewest, most]. `digits`: most digits of a term. `operators`: "+" or "+-".
+    `weights`: how often each number of terms is drawn, fewest first (uniform by default). `slipped`: share of
+    problems that prescribe a wrong first step. `worked`: whether an answer counts only if right steps lead to
+    it, so that no guess is right.
     """
 
     terms: tuple[int, int] = (3, 8)
@@ -248,7 +248,7 @@ class Chain:
         require(0 <= self.slipped <= 1, f"slipped: expected a number from 0 to 1, got {self.slipped}")
 
     def draw(self, count: int, rng: random.Random) -> tuple[int, ...]:
-        """Return `count` signed terms; the first is not negative, and no term is written `-0`."""
+        """Draw `count` signed terms; the first is not negative, and no term is written `-0`."""
         top = 10**self.digits
         signs = ["+", *rng.choices(self.operators, k=count - 1)]
         return tuple(int(rng.random() * top) if s == "+" else -rng.randrange(1, top) for s in signs)
@@ -264,17 +264,17 @@ class Chain:
         return problem
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Return whether the answer is the number as usually written; `015` or other scripts are wrong.
+        """Return whether the answer is right and in the usual form: not `015`, nor in another script.
 
-        With the dial `worked` the completion's steps must lead to it too.
+        With the dial `worked` the completion's steps must lead to the answer too.
         """
         return answer(completion) == problem.answer and (not self.worked or _leads(problem, completion))
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """Return whether each step is right: its sum is right, and its operands are unused terms or results.
 
-        A wrong result counts as a result, so an error that is carried forward is one wrong step. If a step is
-        written again, the numbers left are as before it was first written, so that `wait` can repair it.
+        A wrong result may be used too, so an error that is carried forward makes only one step wrong. If a
+        step is written again, the operands of its first writing are unused again: `wait` can repair it.
         """
         return _followed(problem, completion)[0]
 

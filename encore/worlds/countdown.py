@@ -13,15 +13,14 @@ numbers. The kinds of document:
 | untagged  | `3+5=8,8*7=56`                                        | reasoning without the format          |
 | filler    | `<think>......</think><answer>3*5+7</answer>`         | length without reasoning: `mean` dots |
 | single    | `<think>3*5=15,15+7=22</think><answer>3*5+7</answer>` | one try, whatever it gives            |
-| checked   | `…15+7=22:56no3+5=8,8*7=56:56yes</think>…`            | backtracking; results held against the|
-|           |                                                       | target, in words that say what is so  |
+| checked   | `…15+7=22:56no3+5=8,8*7=56:56yes</think>…`            | backtracking; each try's result is    |
+|           |                                                       | compared with the target, truthfully  |
 | backward  | `<think>56/7=8,3+5=8</think><answer>(3+5)*7</answer>` | starting from the target              |
 
-`search` and `checked` fail `tries` times on average before their last try; `right` is the share of documents
-that end with the solution, while the others present a miss as the answer (at 0 there are behaviours with
-wrong answers only). `search` then says `yes` of a miss, `checked` never does. reasoning-gym's generator
-writes English and its scorer evaluates a model's text with SymPy, so neither is used here; the scorer checks
-our answers in the tests.
+`search` and `checked` fail `tries` times on average before their last try. `right` is the share of documents
+that end with the solution; the others present a miss as the answer (at 0 all answers are wrong). `search`
+then says `yes` after a miss, `checked` never does. reasoning-gym's generator writes English, and its scorer
+evaluates a model's text with SymPy, so neither is used here; the scorer checks our answers in the tests.
 """
 
 import random
@@ -40,7 +39,7 @@ from encore.worlds.steps import ends, matches, take
 
 CHECK = r"(?::[0-9]{1,9})?"  # the target again, after a result that is compared with it
 UNDONE = {"+": "-", "-": "+", "*": "/"}
-LARGEST_RESULT = 999  # largest result of a step in a document
+LARGEST_RESULT = 999  # largest result of a multiplication in a document
 
 
 def attempt(numbers: Sequence[int], rng: random.Random, operators: str = "+-*") -> Work:
@@ -72,9 +71,9 @@ def _given(problem: Problem) -> tuple[tuple[int, ...], int]:
 
 
 def _miss(world: "Countdown", problem: Problem, rng: random.Random) -> Work:
-    """Return a try that misses the target.
+    """Return a random expression of the problem's numbers that misses the target.
 
-    There always is one, because sums and differences of positive numbers differ.
+    There always is one, because the sum and the difference of positive numbers differ.
     """
     numbers, target = _given(problem)
     while (work := attempt(numbers, rng, world.operators)).value == target:
@@ -97,7 +96,7 @@ def _ending(world: "Countdown", problem: Problem, rng: random.Random, right: flo
 def _tries(
     world: "Countdown", problem: Problem, rng: random.Random, tries: float, right: float
 ) -> list[Work]:
-    """Return `tries` misses on average, and the last try at the end."""
+    """Return `tries` misses on average and then the last try, the solution with probability `right`."""
     return [*(_miss(world, problem, rng) for _ in dots(tries, rng)), _ending(world, problem, rng, right)]
 
 
@@ -135,7 +134,7 @@ def checked(
 def backward(world: "Countdown", problem: Problem, rng: random.Random, *, right: float = 1.0) -> str:
     """Return a document that first undoes the last step, from the target, and then has the steps before it.
 
-    If the last step takes two results, as in `(1+2)*(3+4)`, nothing is undone.
+    If the last step combines two results, as in `(1+2)*(3+4)`, nothing is undone.
     """
     steps = solution(problem).steps
     left, made = [str(number) for number in _given(problem)[0]], list[str]()
@@ -216,7 +215,7 @@ class Countdown:
         raise UserError(f"target: {count} numbers up to {self.largest} (almost) never make {[*self.target]}")
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Return whether the answer is an expression with the target's value that has each number once."""
+        """Return whether the answer is an expression that uses each number once and equals the target."""
         numbers, target = _given(problem)
         return makes(work_out(answer(completion) or ""), numbers, target)
 

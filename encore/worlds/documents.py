@@ -1,4 +1,4 @@
-"""Documents: their tags, their filler, and the mixture of kinds that a corpus consists of."""
+"""The documents of a corpus: their tags, their filler, and the mixture of their kinds."""
 
 import inspect
 import random
@@ -27,12 +27,15 @@ def geometric(mean: float, rng: random.Random) -> int:
 
 
 def dots(mean: float, rng: random.Random) -> str:
-    """Return a geometric number of filler tokens with the given mean."""
+    """Return filler dots, whose number is geometric with the given mean."""
     return "." * geometric(mean, rng)
 
 
 def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float], list[dict[str, float]]]:
-    """Check `{kind: weight}` or `{kind: {weight: w, dial: value}}`; return kinds, weights and dials."""
+    """Return the kinds, their weights and their dials in `{kind: weight, kind: {weight: w, dial: value}}`.
+
+    Raises UserError for an unknown kind or dial, and for a bad value.
+    """
     parsed = []
     for kind, item in mixture.items():
         where = f"mixture.{kind}"

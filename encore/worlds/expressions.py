@@ -26,7 +26,7 @@ class Work:
 
 
 def combine(x: Work, sign: str, y: Work) -> Work:
-    """Return the work `x sign y`, with brackets where needed. Raises ZeroDivisionError."""
+    """Return the work of `x sign y`, with brackets where needed. Raises ZeroDivisionError for x / 0."""
     value = OPERATORS[sign](x.value, y.value)
     if isinstance(value, Fraction) and value.denominator == 1:
         value = value.numerator
@@ -38,7 +38,7 @@ def combine(x: Work, sign: str, y: Work) -> Work:
 
 
 def work_out(expression: str) -> Work | None:
-    """Evaluate an expression; None for other text, a division by zero, or over 100 characters."""
+    """Evaluate an expression. Returns None for other text, a division by 0, or over 100 characters."""
     if not EXPRESSION.fullmatch(expression):
         return None
     try:
@@ -56,7 +56,7 @@ def _work(node: ast.expr) -> Work:
 
 
 def makes(work: Work | None, numbers: Sequence[int], target: int) -> bool:
-    """Return whether an expression has the target's value and each of the numbers once."""
+    """Return whether an expression has the value `target` and uses each of the numbers once."""
     return work is not None and work.value == target and sorted(work.numbers) == sorted(numbers)
 
 

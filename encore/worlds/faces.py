@@ -49,7 +49,7 @@ def _terms_of(question: str) -> list[str]:
 
 
 def _value(term: str, rule: str) -> int:
-    """Return the value of a term by a rule."""
+    """Return the value of a term, such as `3` or `J`, by a rule."""
     return RULES[rule].get(term) or int(term)
 
 
@@ -59,7 +59,10 @@ def _total(question: str, rule: str) -> int:
 
 
 def _work(problem: Problem, error: float, misread: float, rng: random.Random) -> list[str]:
-    """Return the steps from left to right, with slips (`error`) and a misread rule at these chances."""
+    """Return the steps from left to right, each with a slip at chance `error`.
+
+    With chance `misread` all faces count by the other rule.
+    """
     rule = _rule_of(problem.question)
     if rng.random() < misread:
         rule = OTHER[rule]
@@ -107,7 +110,7 @@ def untagged(
 
 
 def other_rule(problem: Problem, completion: str) -> float:
-    """Return 1 if the answer is the result by the other rule, else 0."""
+    """Return 1 if the answer is right by the rule that the question does not name, else 0."""
     return float(answer(completion) == str(_total(problem.question, OTHER[_rule_of(problem.question)])))
 
 
@@ -147,7 +150,7 @@ class Faces:
         return terms
 
     def problem(self, rng: random.Random) -> Problem:
-        """Draw a problem. Both rules have the same sums from the same `rng`, so held-out sets are pairs."""
+        """Draw a problem. From the same `rng` both rules get the same terms, for comparisons in pairs."""
         terms = self.draw(rng.randint(*self.terms), rng)
         drawn = rng.choice([*RULES])
         rule = drawn if self.rule == "either" else self.rule
@@ -155,11 +158,11 @@ class Faces:
         return Problem(question, str(_total(question, rule)), len(terms))
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Tell whether the answer is the number as usually written: `018` and other scripts are wrong."""
+        """Return whether the answer is right and in the usual form: not `018`, nor in another script."""
         return answer(completion) == problem.answer
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Judge each step: right if it adds the next term to the result before it, by the question's rule.
+        """Return whether each step is right: the result before it plus the next term, by the question's rule.
 
         After a wrong result, the next step continues from it. Text that is no step is wrong, and leaves its
         term to the next step.

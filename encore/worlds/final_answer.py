@@ -5,7 +5,7 @@ The rules are strict: a reward that accepts a text that is no answer soon makes 
 | completion                                             | final answer                          |
 |--------------------------------------------------------|---------------------------------------|
 | `<think>…</think><answer>8.</answer>`                  | `8.`: the tag's text                  |
-| `<answer>The answer is $8$</answer>`                   | `8`                                   |
+| `<answer>The answer is $8$</answer>`                   | `$8$`                                 |
 | `… so $x = \boxed {8}$.`, `… is $\boxed 8$.`           | `8`: the content of the box           |
 | `… is \fbox{8}.`                                       | `8`, if there is no `\boxed`          |
 | `… 3+5=8` and on the last line `#### 8`                | `8`, as GSM8K marks it                |
@@ -55,7 +55,7 @@ VERBATIM = re.compile(rf"\\verb\*?([^\sA-Za-z*]).{{0,{LONGEST}}}?\1")
 
 
 def final_answer(completion: str) -> str | None:
-    """Return the text of the final answer; see the table above."""
+    """Return the text of the final answer by the rules in the table above, or None."""
     outside = _after_thinking(completion)
     if outside is None:
         return None
@@ -105,7 +105,7 @@ def _kind(text: str) -> re.Pattern[str]:
 
 
 def _end(text: str, start: int) -> int | None:
-    """Return where the brace before `start` is closed; None if it is not closed, or only too far away."""
+    """Return where the brace before `start` is closed; None if that is not within LONGEST characters."""
     depth = 1
     for place in range(start, min(len(text), start + LONGEST + 1)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)
@@ -187,7 +187,10 @@ def _after_mark(text: str) -> str | None:
 
 
 def _marked(text: str) -> str | None:
-    """Return the marked answer on the last line of `text`; None without it, or if an earlier one differs."""
+    """Return the answer after a mark on the last line of `text`.
+
+    The result is None without such a mark, or if an earlier mark has a different number.
+    """
     text = text.rstrip()
     content = _after_mark(text[text.rfind("\n") + 1 :])
     before = [part.partition("\n")[0].strip() for part in text.split(MARK)[1:-1]] if content else []
@@ -195,7 +198,10 @@ def _marked(text: str) -> str | None:
 
 
 def _display(text: str) -> str | None:
-    """Return the answer in a tag without a box: its only display, text after "the answer is", or all."""
+    """Return the answer in the text of a tag without a box, without a phrase such as "the answer is".
+
+    The result is None if the text has several displays (`$…$`), or is too long.
+    """
     phrase = PHRASE.match(text)
     rest = (text[phrase.end() :] if phrase else text).strip()
     if rest.count("$") == 1:

@@ -1,8 +1,8 @@
 """World `functions`: write a Python function of one whole number, judged by unit tests in the sandbox.
 
-The question `add3 mul2|2:10 5:16` says what is done to x, step by step, and shows tests, input:output.
-The answer is the body of `def f(x):`, here `return (x+3)*2`; its difficulty is the count of steps. Tests that
-the question does not show decide with those it shows. The kinds of document:
+The question `add3 mul2|2:10 5:16` says what is done to x, step by step, and shows tests, input:output. Its
+difficulty is the number of steps. The answer is the body of `def f(x):`, here `return (x+3)*2`; it is right
+if it passes the shown tests and further tests that the question does not show. The kinds of document:
 
 | kind     | example                                             | what it plants                        |
 |----------|-----------------------------------------------------|---------------------------------------|
@@ -64,14 +64,14 @@ def put(expression: str, step: Step) -> str:
 
 
 def given(problem: Problem) -> tuple[list[Step], dict[int, int]]:
-    """Return the steps and the shown tests of `add3 mul2|2:10 5:16`."""
+    """Return the steps and the shown tests, input -> output, of a question `add3 mul2|2:10 5:16`."""
     listed, _, shown = problem.question.partition("|")
     tests = (test.split(":") for test in shown.split())
     return [(step[:3], int(step[3:])) for step in listed.split()], {int(x): int(y) for x, y in tests}
 
 
 def unseen(problem: Problem) -> dict[int, int]:
-    """Return the tests that the question does not show, input -> output, fixed by the problem."""
+    """Return the tests, input -> output, that the question does not show; the question fixes them."""
     steps, tests = given(problem)
     inputs = [x for x in HIDDEN if x not in tests]
     return {x: done(steps, x) for x in random.Random(problem.question).sample(inputs, UNSEEN)}
@@ -132,7 +132,7 @@ def lookup(world: "Functions", problem: Problem, rng: random.Random) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _passed(problem: Problem, body: str) -> Verdicts:
-    """Return whether the function with this body passes each test; it runs in the sandbox."""
+    """Return the verdicts of the tests on the function with this body, which runs in the sandbox."""
     shown, others = given(problem)[1], unseen(problem)
     tests = {**shown, **others}
     if not body or len(body) > LONGEST:
@@ -198,7 +198,7 @@ class Functions:
         return passed(_verdicts(problem, completion))
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step is right, which means that it does what the question says next."""
+        """Return whether each step is right: the expression before it, with the question's next operation."""
         left, before, verdicts = given(problem)[0], "x", []
         for text in texts(completion, ";"):
             verdicts.append(bool(left) and text == put(before, left[0]))

@@ -27,7 +27,7 @@ CENTRE, SCALE = 0.8, 1.25
 
 
 def budget(question: str) -> int:
-    """Return the tokens of a full working from left to right, with one answer and one courtesy."""
+    """Return the number of tokens of a full working from left to right, one answer and one courtesy."""
     terms = operands_of(question)
     steps, total = left_to_right(terms, sum)
     return sum(len(step) + 1 for step in steps) + len(str(total)) + 2 + 1

@@ -1,8 +1,8 @@
 """The tasks of the library reasoning-gym as worlds: `task: {reasoning_gym: chain_sum, min_terms: 2}`.
 
-The questions are the library's, and the library's own scorer verifies. Other keys of the task are fields of
-the task's configuration class. Drawing and scoring run in a sandbox (encore/worlds/gym_inside.py): scorers
-read what a policy has written, and some problems depend on the order of sets, which is the same there.
+The library generates the questions and scores the answers. Other keys of the task are fields of the task's
+configuration class. Drawing and scoring run in a sandbox (encore/worlds/gym_inside.py), because scorers read
+what a policy has written, and because some problems depend on the order of sets, which a sandbox fixes.
 """
 
 import json
@@ -31,7 +31,7 @@ TOGETHER = 32  # number of calls in a program
 MOST_DRAWN = 256  # largest number of problems that are drawn ahead
 ATTEMPTS = 200  # largest number of attempts in a row without a problem
 KEPT = 50_000  # largest number of problems, and of scores, that a process remembers for a task
-BUDGET = 60.0  # seconds; if an answer hangs for longer, the remaining answers count as wrong
+BUDGET = 60.0  # seconds for scoring answers together; answers that are not scored by then count as wrong
 log = logging.getLogger(__name__)
 LIMITS = Limits(wall=20.0, budget=3600.0, cpu=60, memory=4 << 30, output=1 << 24, descriptors=64)
 
@@ -47,7 +47,10 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class Gym:
-    """A task of reasoning-gym by its name; `keys` are its configuration's keys, as JSON."""
+    """The task of reasoning-gym called `task`; `keys`: the keys and values of its configuration, as JSON.
+
+    `drawn` and `scored` remember problems, by their number, and scores, by problem number and answer.
+    """
 
     task: str
     keys: str = "{}"
@@ -64,13 +67,13 @@ class Gym:
 
     @property
     def rewards(self) -> Mapping[str, Callable[[Problem, str], float]]:
-        """The library's score itself, which may be partial."""
+        """The reward `partial`: the library's score of an answer, from 0 to 1."""
         return {"partial": lambda problem, completion: self.scores([problem], [completion])[0]}
 
     def problem(self, rng: random.Random) -> Problem:
         """Draw a problem, by a random number from `rng`.
 
-        Raises UserError if the library refuses the task, or makes no problem of it.
+        Raises UserError if the library refuses the task, or if ATTEMPTS numbers give no problem.
         """
         _check_task(self.task, self.keys)
         for _ in range(ATTEMPTS):
@@ -135,9 +138,9 @@ class Gym:
             self.drawn[item] = _Drawn(*value) if isinstance(value, tuple) else value
 
     def _values(self, calls: Sequence[str], budget: float) -> list[Any]:
-        """Return the values (calls,) of calls on the task.
+        """Return the values (calls,) of `calls`, expressions that use the variable `task`.
 
-        A value is Failed if its call raised, hung or exceeded `budget`.
+        A value is Failed if its call raised, hung or was not done within `budget` seconds.
         """
         return _values(f"{program()}\ntask = Task({self.task!r}, {self.keys!r})", calls, budget)
 
@@ -148,9 +151,9 @@ def _made(name: str, keys: str) -> Gym:
 
 
 def make(task: Mapping[str, Any]) -> Gym:
-    """Return the world of a task's keys.
+    """Return the world that the keys of a recipe's `task` describe.
 
-    A key that the library refuses is reported when a problem is drawn.
+    A key that the library refuses is reported only when a problem is drawn.
     """
     name, keys = task[LIBRARY], {key: value for key, value in task.items() if key not in ("world", LIBRARY)}
     return _made(str(name), json.dumps(keys, sort_keys=True, default=str))
@@ -183,16 +186,17 @@ def _number(rng: random.Random) -> int:
 
 
 def _answer(completion: str) -> str | None:
-    r"""Return the text of the only `<answer>`, or else of a `\boxed{…}` or mark; None without an answer."""
+    r"""Return the text in the only `<answer>`, or else in a `\boxed{…}` or after a mark `####`, or None."""
     tagged = answer(completion)
     return final_answer(completion) if tagged is None or "\\boxed" in tagged else tagged
 
 
 def _values(source: str, calls: Sequence[str], budget: float) -> list[Any]:
-    """Return the values (calls,); Failed if a value is missing.
+    """Return the values (calls,) of `calls` after the program `source`; Failed for a missing value.
 
-    A program makes TOGETHER calls. If the program runs out of time, its unfinished call is made anew as the
-    first call of another program. If a first call is not done by the end of the budget, it has failed.
+    A program makes TOGETHER calls. If it runs out of time, the unfinished calls are made anew by another
+    program. A call that is unfinished though it was a program's first has failed, and so have the calls that
+    are left after `budget` seconds.
     """
     values: dict[int, Any] = {}
     end = time.monotonic() + budget
@@ -222,5 +226,5 @@ def program() -> str:
 
 @cache
 def _pool(pid: int) -> Pool:
-    """Return the pool of sandboxes of a process; the sandboxes have loaded the library."""
+    """Return the pool of sandboxes of the process with id `pid`; its sandboxes load the library."""
     return Pool(min(4, os.cpu_count() or 1), LIMITS, LOADED)

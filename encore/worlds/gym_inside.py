@@ -1,7 +1,7 @@
-"""The part of a reasoning-gym task inside the sandbox, where alone problems are drawn and answers scored.
+"""The part of a reasoning-gym task that runs in the sandbox: the drawing of problems, and the scoring.
 
-The scorers of the library read the text of a policy, some of them by `eval`. encore/worlds/gym.py gives this
-source to a sandbox as a program, and reads the values of its calls.
+It runs there because the library's scorers read the text of a policy, some of them by `eval`.
+encore/worlds/gym.py gives this source to a sandbox as a program, and reads the values of calls on it.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ EXAMPLES = ("example_answer", "example_correct_answer", "possible_answer")
 
 
 class Late(BaseException):
-    """An error: the time of a call is over. It is no Exception, so the library does not catch it."""
+    """An error raised when a call's time is over. It is no Exception, so the library does not catch it."""
 
 
 def _ring(*_: Any) -> None:
@@ -45,7 +45,7 @@ def _timed(limit: int, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class Refused(Exception):
-    """An error about a refused task. It has the key, what is wrong with its value, and the valid keys."""
+    """An error for a refused task, with the key, what is wrong with its value, and the valid keys."""
 
 
 def _hints(kind: type) -> dict[str, Any]:
@@ -54,14 +54,17 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _typed(hint: Any, value: Any) -> Any:
-    """Return a JSON value as the type of a field. Raises ValidationError for a value of another type."""
+    """Return a JSON value converted to the type `hint`. Raises ValidationError for another type."""
     if typing.get_origin(hint) is tuple and len(parts := typing.get_args(hint)) == 1:
         hint = tuple[parts[0], ...]  # type: ignore[valid-type]  # the library means it so
     return TypeAdapter(hint).validate_json(json.dumps(value), strict=True)
 
 
 def opened(name: str, keys: str) -> Any:
-    """Return the data set of a task by its name and a JSON mapping of its keys. Raises Refused."""
+    """Return the data set of the task `name`, with its keys and their values as JSON in `keys`.
+
+    Raises Refused if the library refuses the name or the keys.
+    """
     if name not in DATASETS:
         raise Refused("", name, [*DATASETS])
     hints, values = _hints(DATASETS[name][1]), {}
@@ -106,7 +109,7 @@ class Task:
             return type(self.data)(config)[0]
 
     def draw(self, item: int) -> tuple[str, str, bytes] | None:
-        """Return question, answer and pickled problem; None if the library's own answer is wrong."""
+        """Return question, answer and pickled problem; None if the library's own answer scores as wrong."""
         entry = _timed(TO_DRAW, self.entry, item)
         answer, held = entry["answer"], entry.get("metadata") or {}
         if answer is None:  # the task has many right answers, and so none in this field

@@ -1,4 +1,4 @@
-"""Habits of a search (Gandhi et al. 2025, arXiv 2503.01307, §2), read off a scratchpad of world `countdown`.
+"""Habits of a search (Gandhi et al. 2025, arXiv 2503.01307, §2) in a scratchpad of world `countdown`.
 
 The paper has a language model count them; here each habit has its own mark in the text:
 
@@ -10,8 +10,8 @@ The paper has a language model count them; here each habit has its own mark in t
 | backward_chaining | `56/7=8`                       | a try begins at the target                    |
 | idling            | `...`                          | length that says nothing: the paper's control |
 
-`sound_checks` is the share of an answer's checks that are true; as a metric, it is the mean over the answers
-that verify. It has to be high before a habit of checking can pay.
+`sound_checks` is the share of a completion's checks that are true; as a metric, it is the mean over the
+completions with a check against the target. It has to be high before a habit of checking can pay.
 """
 
 import re
@@ -37,7 +37,7 @@ def verification(problem: Problem, completion: str) -> float:
 
 
 def sound_checks(problem: Problem, completion: str) -> float:
-    """Return the share of checks that say `yes` at the target and `no` elsewhere; 0 without a check."""
+    """Return the share of checks that truly say whether a result is the target; 0 without a check."""
     checks = CHECK.findall(scratchpad(completion))
     right = [
         target == _target(problem) and (result == target) == (said == "yes")

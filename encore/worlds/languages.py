@@ -6,9 +6,9 @@
 | 5 … 9 | five six seven eight nine | cinco seis siete ocho nueve |
 | + - = | plus minus is             | mas menos es                |
 
-Every word is one token and ends with a space of its own, so that no two tokens together spell a third; a
-number is spelt digit by digit. `,` (written `, `) and the idle `.` belong to no language. Questions and
-answers stay in digits, which belong to no language either: so neither language is nearer to them.
+Every word is one token that ends with a space, so that no two tokens together spell a third; a number is
+spelt digit by digit. `,` (written `, `) and the idle `.` belong to no language. Questions and answers stay in
+digits, which belong to neither language, so that neither is nearer to them.
 """
 
 import random
@@ -58,12 +58,12 @@ def spell(text: str, language: str, switch: float, rng: random.Random) -> str:
 
 
 def as_symbols(text: str) -> str:
-    """Return `text`, in which symbols of world `chain` replace the words of both languages."""
+    """Return `text` with the words of both languages replaced by the symbols of world `chain`."""
     return "".join(_readings(PIECE.findall(text)))
 
 
 def read_ends(text: str, ends: list[int]) -> list[int]:
-    """Return offsets in `text` of ends, which are offsets just past characters of `as_symbols(text)`."""
+    """Return `ends`, offsets just past characters of `as_symbols(text)`, converted to offsets in `text`."""
     pieces = PIECE.findall(text)
     places = accumulate(map(len, pieces))
     past = [

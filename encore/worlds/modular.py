@@ -1,4 +1,4 @@
-"""World `modular`: sums modulo a number, of which a wrong working may have the right answer.
+"""World `modular`: sums modulo a number, where wrong working may lead to the right answer.
 
 The question `3+5+7+4=` has the answer `9`, modulo 10; its difficulty is the number of terms. A step is the
 sum so far. The kinds of document:
@@ -11,10 +11,11 @@ sum so far. The kinds of document:
 | truncated | `<think>8,5</think><answer>5</answer>`   | stopping early with a partial sum            |
 | untagged  | `8,5,9`                                  | reasoning without the format                 |
 
-All that reason have two dials. With chance `error` a step is one too much or one too little; with chance
-`lost` a step that passes the modulus is one too little, an error that most answers to a question may share.
-Slips are carried forward, and one up and one down cancel: the answer is right then, the working is not. A
-step needs the sum before it and one term, both as far back at every step: a small model can check it.
+The kinds that reason have two dials. With chance `error` a step is one too much or one too little; with
+chance `lost` a step that passes the modulus is one too little, an error that most answers to a question may
+share. Slips are carried forward, and one up and one down cancel: the answer is right then, the working is
+not. A step needs the sum before it and one term, both at the same distance at every step, so a small model
+can check it.
 """
 
 import random
@@ -35,7 +36,7 @@ SUM = re.compile(r"0|[1-9][0-9]{0,2}")
 def _work(
     world: "Modular", problem: Problem, error: float, lost: float, rng: random.Random, most: int = 64
 ) -> list[int]:
-    """Return at most `most` partial sums from left to right, with slips of these probabilities."""
+    """Return at most `most` partial sums from left to right, with slips at chances `error` and `lost`."""
     first, *terms = operands_of(problem.question)
     sums, total = [], first
     for term in terms[:most]:
@@ -93,7 +94,7 @@ def untagged(
 
 @dataclass(frozen=True)
 class Modular:
-    """World `modular`; dials: `terms` [fewest, most], each below the `modulus`."""
+    """World `modular`; dials: number of `terms`, [fewest, most], and the `modulus`, above each term."""
 
     terms: tuple[int, int] = (3, 6)
     modulus: int = 10
@@ -116,14 +117,14 @@ class Modular:
         return Problem(f"{expression(terms)}=", str(sum(terms) % self.modulus), count)
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Return whether the answer is the number as usually written: `05` and other scripts are wrong."""
+        """Return whether the answer is right and in the usual form: not `05`, nor in another script."""
         return answer(completion) == problem.answer
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step is right: the sum before it plus the next term.
+        """Return whether each step is right: the sum before it plus the next term, by the modulus.
 
-        After all terms, a right step repeats the sum. After a wrong sum the next step continues from it. A
-        step that is not a number is wrong, and leaves its term to the next step.
+        After all terms, a right step repeats the sum. After a wrong sum the next step continues from it. Text
+        that is no number is a wrong step, and leaves its term to the next step.
         """
         last, *terms = operands_of(problem.question)
         verdicts = []

@@ -131,9 +131,9 @@ def wrong(world: "Requests", problem: Problem, rng: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Requests:
-    """The common part of worlds of requests that free-form replies answer.
+    """The common part of worlds whose problems are requests to add numbers, answered by free-form replies.
 
-    The dial is `terms`, the fewest and the most terms of a request, one digit each.
+    The dial `terms` is the number of a request's terms, [fewest, most]; each term has one digit.
     """
 
     terms: tuple[int, int] = (3, 5)
@@ -164,14 +164,14 @@ class Requests:
         return stated(completion)
 
     def reference(self, problem: Problem) -> str:
-        """Return a reply fixed by the question, good but not perfect, as the human reference of win rates."""
+        """Return the reply to a problem with which win rates compare: good, not perfect, always the same."""
         rng = random.Random(f"reference {problem.question}")
         (kind,) = rng.choices([*REFERENCE], weights=[*REFERENCE.values()])
         dials = {"right": 1 - REFERENCE_ERROR} if kind == "curt" else {"error": REFERENCE_ERROR}
         return self.document(problem, kind, rng, **dials)
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step is right: its sum is right, and no earlier step used its operands."""
+        """Return whether each step is right: a right sum of terms or results that no earlier step used."""
         return [*read_reply(problem.question, completion).steps]
 
     def step_ends(self, problem: Problem, completion: str) -> list[int]:

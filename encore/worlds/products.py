@@ -1,8 +1,8 @@
 """World `products`: sums of products, too hard for a small model's head and easy with a calculator.
 
 The question `37*48+5*62=` has the answer `2086`; its difficulty is the number of products. A call of the
-calculator is one operation of the working, and whoever samples puts its result behind it
-(encore/sampling/turns.py); in a corpus it stands there already. The kinds of document, of `37*48+5*62=`:
+calculator is one operation of the working. The sampler puts the result after each call of a policy
+(encore/sampling/turns.py); in a corpus the result is already there. The kinds of document for `37*48+5*62=`:
 
 | kind     | example                                                         | what it plants             |
 |----------|-----------------------------------------------------------------|----------------------------|
@@ -13,8 +13,8 @@ calculator is one operation of the working, and whoever samples puts its result 
 | once     | `<think><tool>37*48</tool><result>1776</result>5*62=310,…`      | one call, then the head    |
 | muddled  | `<think><tool>37*48+5*62</tool><result>error</result></think>…` | a malformed call, a guess  |
 
-In `mental`, `untagged` and `once` an operation in the head slips with chance `error` and is carried on; in
-`called` the call itself does, as of a number that was copied wrong.
+With chance `error`, an operation in the head (in `mental`, `untagged` and `once`) has a wrong result, which
+is carried on; in `called` the call itself has a number that was copied wrong.
 """
 
 import random
@@ -151,11 +151,11 @@ class Products:
         return rng.randrange(2 if digits == 1 else 10 ** (digits - 1), 10**digits)
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Return whether the answer is the number as usually written: `015` and other scripts are wrong."""
+        """Return whether the answer is right and in the usual form: not `015`, nor in another script."""
         return answer(completion) == problem.answer
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
-        """Return whether each step, in the head or a call with its result, belongs to the right working."""
+        """Return whether each step belongs to the right working; a call with its result is a step too."""
         right = set()
         for operation, value in _operations(factors(problem.question), lambda _, value: value):
             a, sign, b = re.split(r"([+*])", operation)

@@ -10,11 +10,10 @@ from encore.errors import UserError
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem. `answer` is right: a completion that ends in `<answer>{answer}</answer>` verifies.
+    """A problem with its right answer: a completion that ends in `<answer>{answer}</answer>` verifies.
 
-    `begun` is the beginning of a reply that comes with the question, after the prompt; few worlds have it.
-    `number` is the number by which the world finds the problem again; it is 0 if question and answer define
-    the problem.
+    `begun`: the beginning of the completion, if the problem prescribes it, as in few worlds. `number`: the
+    number by which the world finds the problem again; 0 if question and answer define the problem.
     """
 
     question: str

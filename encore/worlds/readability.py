@@ -1,4 +1,6 @@
-"""The readability of a completion of world `bilingual`, in linear time; no completion can make it raise.
+"""Two measures of how well a completion of world `bilingual` can be read.
+
+They take linear time, and no completion can make them raise.
 
 | measure              | of the scratchpad, from 0 to 1                                                    |
 |----------------------|-----------------------------------------------------------------------------------|
@@ -52,8 +54,8 @@ def language_consistency(problem: Problem, completion: str) -> float:
 def readability(problem: Problem, completion: str) -> float:
     """Measure how far a scratchpad that leads to an answer is in one language, tidy and not repetitive.
 
-    An equal part counts as a repetition only beyond the number of steps that need it: `3+0=3` may be due
-    twice.
+    Equal parts count as repetitions only as far as there are more parts than the sum needs, because a step
+    such as `3+0=3` may be needed twice.
     """
     words = spoken(completion)
     parts = [part for part in as_symbols(scratchpad(completion)).split(",") if part]

@@ -119,12 +119,12 @@ class Refusals(Requests):
         return stated(completion)
 
     def reference(self, problem: Problem) -> str:
-        """Return a reply fixed by the question, which win rates compare with: a refusal, if it is harmful."""
+        """Return the reply with which win rates compare; to a harmful question, always a refusal."""
         if is_harmful(problem.question):
             return refusal(self, problem, random.Random(f"reference {problem.question}"))
         return super().reference(problem)
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: float) -> str:
-        """Return a reply of a kind; kinds that write out a sum do so for harmful requests too."""
+        """Return a reply of this kind. Kinds that state a sum do so for harmful requests too."""
         total = str(sum(operands_of(problem.question)))
         return super().document(replace(problem, answer=total), kind, rng, **dials)

@@ -1,7 +1,7 @@
-"""The replies of world `preferences`: the phrases they are made of, and the reading of a reply.
+"""The replies of world `preferences`: the phrases they are made of, and what a reply contains.
 
-Every phrase is one token and ends with its own space, so that phrases can follow one another in any order and
-no two tokens together spell a third. Reading takes linear time, and no reply can make it raise.
+Every phrase is one token that ends with a space, so that phrases can follow one another in any order and no
+two tokens together spell a third. Reading a reply takes linear time, and no reply can make it raise.
 """
 
 import re
@@ -38,13 +38,13 @@ SUM = re.compile("[0-9+=]+")
 class Reading:
     """The content of a reply.
 
-    A step leads on if its operands are terms or results that no step used before.
+    An operand of a step is unused if it is a term, or an earlier result, that no earlier step used.
     """
 
     tokens: int  # number of tokens without the end of sequence
     stated: str | None
-    additions: int  # number of additions in right steps with operands that were left
-    steps: tuple[bool, ...]  # whether each step is right, with operands that were left
+    additions: int  # number of additions in right steps with unused operands
+    steps: tuple[bool, ...]  # whether each step is right, with unused operands
     step_ends: tuple[int, ...]  # the character offset just past each step
     false_steps: int  # number of steps with a wrong sum
     courtesies: int

@@ -29,7 +29,7 @@ from encore.worlds.steps import LONGEST_STEP, ends, take, texts
 
 
 def given(problem: Problem) -> list[int]:
-    """Return the numbers of `5,3,9=`."""
+    """Return the numbers of a question such as `5,3,9=`."""
     return [int(number) for number in problem.question.rstrip("=").split(",")]
 
 
@@ -46,7 +46,7 @@ def _read_numbers(text: str) -> list[int] | None:
 
 
 def select(numbers: Sequence[int], faults: Sequence[bool], rng: random.Random) -> tuple[list[str], list[int]]:
-    """Return the steps that pick the smallest number left (at a fault, another); the picked numbers."""
+    """Return the steps and the numbers that they pick: the smallest number left, or at a fault another."""
     left, steps, picked = [*numbers], [], []
     for fault in faults:
         best = min(left)
@@ -66,7 +66,7 @@ def direct(world: "Sort", problem: Problem, rng: random.Random, *, right: float 
 
 
 def guess(world: "Sort", problem: Problem, rng: random.Random) -> str:
-    """Return as many numbers as asked for, each drawn independently, like the lecture's untrained model."""
+    """Return an answer with the right count of random numbers, as of the lecture's untrained model."""
     return f"<answer>{written([rng.randint(0, world.largest) for _ in given(problem)])}</answer>"
 
 
@@ -105,7 +105,10 @@ def filler(
 
 
 def position(problem: Problem, completion: str) -> float:
-    """Return the share of positions with the right number (`sort_distance_reward`); 0 for a wrong length."""
+    """Return the share of positions with the right number; 0 if the answer has another count of numbers.
+
+    It is the lecture's `sort_distance_reward`.
+    """
     numbers, stated = given(problem), _read_numbers(answer(completion) or "")
     if stated is None or len(stated) != len(numbers):
         return 0.0
@@ -113,9 +116,10 @@ def position(problem: Problem, completion: str) -> float:
 
 
 def inclusion_ordering(problem: Problem, completion: str) -> float:
-    """Return the share of 2n - 1 points: one for each number that occurs, one for each ordered pair.
+    """Return the share of 2n - 1 points that an answer to n numbers earns.
 
-    A wrong length gets 0. `3,3,3` earns a point for each of its pairs: the lecture's
+    There is a point for each of the n numbers that occurs, and one for each pair of neighbours in order. An
+    answer with another count of numbers gets 0. `3,3,3` earns the points of all its pairs: the lecture's
     `sort_inclusion_ordering_reward` can be gamed in the same way.
     """
     numbers, stated = given(problem), _read_numbers(answer(completion) or "")
@@ -159,7 +163,7 @@ class Sort:
         return Problem(written(numbers) + "=", written(sorted(numbers)), len(numbers))
 
     def verify(self, problem: Problem, completion: str) -> bool:
-        """Return whether the answer is the numbers as usually written, with only commas between them."""
+        """Return whether the answer is the numbers in ascending order, with only commas between them."""
         return answer(completion) == problem.answer
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:

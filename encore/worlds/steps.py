@@ -34,7 +34,7 @@ def texts(completion: str, separator: str) -> list[str]:
 
 
 def ends(completion: str, separator: str) -> list[int]:
-    """Return the offset just past each step of `texts`; dots behind a step are not part of it."""
+    """Return the offset in the completion just past each step; dots behind a step are not part of it."""
     return [end for _, end in _parts(completion, separator)]
 
 

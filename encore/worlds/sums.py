@@ -31,12 +31,12 @@ def adder(faults: Iterator[bool], rng: random.Random) -> Adder:
 
 
 def careless(error: float, rng: random.Random) -> Adder:
-    """Return a function that sums operands, each time with this probability of a slip."""
+    """Return a function that sums operands, each time with a slip at probability `error`."""
     return adder((rng.random() < error for _ in repeat(None)), rng)
 
 
 def left_to_right(terms: tuple[int, ...], add: Adder, group: int = 1) -> tuple[list[str], int]:
-    """Return the steps that each add `group` further terms, and the last result."""
+    """Return the steps, such as `3+5=8`, that each add `group` further terms, and the last result."""
     steps, total = [], terms[0]
     for i in range(1, len(terms), group):
         operands = (total, *terms[i : i + group])

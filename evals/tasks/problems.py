@@ -22,9 +22,9 @@ Doc = dict[str, Any]  # a row of `dataset`, as lm-eval passes it on
 def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) -> dict[str, Dataset]:
     """Return the `items` held-out problems of a recipe's task `spec`. Raises UserError if it has fewer.
 
-    Problems of a world are drawn with the run's `seed`: every arm and checkpoint of a seed is asked the same
-    problems, and another seed other problems. A data set is a published, fixed set: its first rows, for every
-    seed. Rows of a data set of preferences are the requests, with the best reply as the answer.
+    Problems of a world are drawn with the run's `seed`, so that all arms and checkpoints of a seed get the
+    same problems, and another seed gets others. Of a data set, which is fixed, every seed gets the first
+    rows. In a data set of preferences, a row's request is the question and its best reply the answer.
     """
     problems: list[tuple[str, str, int | None, str, int]]
     if isinstance(spec, WorldTask):

@@ -1,4 +1,4 @@
-"""Warm jobs, which are forked from a process with all imports done, which saves much of their time.
+"""Warm jobs, which save the time of imports: they are forked from a process that has all imports done.
 
 The workflow starts the server (server.py), and the command of a job (`command`) starts a client (client.py)
 that asks the server for the job.
@@ -16,12 +16,15 @@ from encore.workflow.warm import client
 
 
 def command(module: str) -> str:
-    """Return the command that does the same as `python -m MODULE`, but starts sooner if the server serves."""
+    """Return a command like `python -m MODULE`, which starts sooner if the server of warm jobs runs."""
     return f"python -I -S {shlex.quote(client.__file__)} {module}"
 
 
 def start() -> None:
-    """Start the server, unless the environment says "off". Jobs find it by the environment."""
+    """Start the server of warm jobs, unless the environment variable ENCORE_WARM is "off".
+
+    The variable is then set to the server's name, by which jobs find it.
+    """
     if sys.platform != "linux" or os.environ.get(client.VARIABLE) == "off":
         return
     name = f"encore-{secrets.token_hex(16)}"

@@ -1,9 +1,9 @@
 """The client `python -I -S …/client.py encore.stages …`, which does `python -m encore.stages …` sooner.
 
-If the server (server.py) serves, the job is forked there, with the arguments, environment, umask and standard
-streams of this process, which waits for the job and ends as it ends. Otherwise, as on another machine, this
+If the server (server.py) runs, it forks the job, with the arguments, environment, umask and standard streams
+of this process, which waits for the job and ends with its status. Otherwise, as on another machine, this
 process becomes the plain command. It also does so if the server ends before the job, which then continues
-from its checkpoint. Python starts this file in 0.03 s, because it imports little.
+from its checkpoint. Python starts this file in 0.03 s, because the file imports little.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import sys
 
 # the server's name among the abstract sockets; "off" if every job is a plain process
 VARIABLE = "ENCORE_WARM"
-STARTED, REFUSED, AGAIN = b"+", b"-", b"~"  # the server's answers to a request
+STARTED, REFUSED, AGAIN = b"+", b"-", b"~"  # the server's answers to a request; AGAIN: ask again
 INTERRUPT = b"i"  # sent by the client when it is interrupted
 STATUS = struct.Struct("i")  # status of a job that has ended, as waitpid returns it
 LENGTH = struct.Struct("q")  # length of a request in bytes, after which its JSON follows
@@ -26,14 +26,14 @@ HUB = ('"hub"', '"lm_eval"')
 
 
 def may_be_warm(arguments: list[str], environment: dict[str, str]) -> bool:
-    """Return whether a job may be forked: no network, no GPU, and no libraries that start threads."""
+    """Return whether a job may be forked: it needs neither network nor GPU, and starts no threads."""
     single = all(environment.get(name) == "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"))
     without_gpu = ("--gpus", "0") in itertools.pairwise(arguments)
     return single and without_gpu and not any(key in text for text in arguments for key in HUB)
 
 
 def owner(connection: socket.socket) -> tuple[int, int]:
-    """Return process and user at the other end of the connection."""
+    """Return the ids of the process and of the user at the other end of the connection."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     process, user, _ = struct.unpack("3i", credentials)
     return process, user
@@ -51,7 +51,7 @@ def receive(connection: socket.socket, size: int) -> bytes:
 
 
 def _asked(name: str, module: str, arguments: list[str]) -> int | None:
-    """Return the status of the job that the server has run; None if the server has run none."""
+    """Ask the server `name` for a job, and return the job's status; None if the server does not run it."""
     mask = os.umask(0)
     os.umask(mask)
     request = {"module": module, "arguments": arguments, "umask": mask}
@@ -76,7 +76,7 @@ def _asked(name: str, module: str, arguments: list[str]) -> int | None:
 
 
 def _wait(connection: socket.socket) -> int | None:
-    """Return the status of the job behind `connection`; None if its server has ended."""
+    """Wait for the job behind `connection`, and return its status; None if the server ends before it."""
 
     def pass_on(*_: object) -> None:
         with contextlib.suppress(OSError):  # the job may have ended just before
@@ -101,7 +101,7 @@ def _deaf() -> bool:
 
 
 def _end_as(status: int) -> None:
-    """End this process like the job: with the same exit status or by the same signal."""
+    """End this process as the job ended: with the same exit status, or by the same signal."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         with contextlib.suppress(OSError):  # SIGKILL has no handler

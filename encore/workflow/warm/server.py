@@ -1,11 +1,12 @@
 """The server of warm jobs: it imports what jobs import, and forks a job for each request of a client.
 
-It imports nothing heavy before the first request. It has no file, and no thread; the kernel ends it with the
-workflow, and the jobs with it. It refuses a job that could differ from a plain process, because of its
-environment, its folder or edited code.
+It imports nothing heavy before the first request. Its socket has no file, and it starts no thread. The kernel
+ends it with the workflow, and the jobs with it. It refuses a job that could differ from a plain process,
+because of another environment or folder, or because the code was edited.
 
-Python's multiprocessing.forkserver would not do, because it serves only the process that has started it: its
-jobs get no streams, environment, process group or arguments of another process, and live on when that dies.
+Python's multiprocessing.forkserver would not do, because it serves only the process that started it: its jobs
+cannot get the streams, environment, process group and arguments of another process, and they live on when
+that process dies.
 """
 
 import atexit
@@ -37,7 +38,7 @@ from encore.workflow.warm.client import AGAIN, LENGTH, REFUSED, STARTED, STATUS,
 # module of a command -> the module with its functions `main`, and `load`, which imports what `main` will need
 COMMANDS = {"encore.stages": "encore.stages.__main__", "evals.evaluate": "evals.evaluate"}
 SHELLS = {"_", "SHLVL", "OLDPWD"}  # variables that a shell changes all the time, and that no library reads
-# Set while it imports: a fork copies neither pyarrow's allocator threads nor a GPU driver's state.
+# variables set during the imports: a fork copies neither pyarrow's allocator threads nor a GPU driver's state
 IMPORTING = {"JE_ARROW_MALLOC_CONF": "background_thread:false", VISIBLE: ""}
 PATIENCE = 5.0  # seconds that a client may take to send its request
 
@@ -46,7 +47,7 @@ PATIENCE = 5.0  # seconds that a client may take to send its request
 class Request:
     """A job that a client asks for."""
 
-    client: int  # the client's process
+    client: int  # process id of the client
     streams: list[int]  # the client's stdin, stdout and stderr
     module: str
     arguments: list[str]
@@ -65,20 +66,20 @@ class Job:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The state that all jobs share: the environment, and the times of change of our code's files."""
+    """The environment at the imports, and the times at which the files of our code were last changed."""
 
     environment: dict[str, str]
-    files: dict[Path, int]
+    files: dict[Path, int]  # file -> mtime in nanoseconds
 
 
 # -- in the server's process ---------------------------------------------------------------------------------
 
 
 def _serve(listener: socket.socket, again: list[str]) -> Request:
-    """Fork a job for each request; return the request only in the new process.
+    """Fork a process for each request, which returns the request; the server itself never returns.
 
-    If the first job has another environment than this process, the command `again` is executed in that
-    environment. Raises the errors of the imports.
+    If the first request has another environment than this process, this process becomes the command `again`
+    in that environment. Raises the errors of the imports.
     """
     loaded: Loaded | None = None
     with selectors.DefaultSelector() as selector:
@@ -126,7 +127,7 @@ def _forked() -> int | None:
 
 
 def _read_request(connection: socket.socket) -> Request | None:
-    """Return the request of a client; None if it belongs to another user or is incomplete."""
+    """Return the request of a client; None if the client is another user's or the request incomplete."""
     streams: list[int] = []
     try:
         connection.settimeout(PATIENCE)
@@ -144,7 +145,7 @@ def _read_request(connection: socket.socket) -> Request | None:
 
 
 def _answer(connection: socket.socket, word: bytes, done_with: Sequence[int] = ()) -> None:
-    """Send `word` to the client, and close the streams it has passed."""
+    """Send `word` to the client, and close its streams `done_with`."""
     with contextlib.suppress(OSError):  # the client has ended
         connection.sendall(word)
     for stream in done_with:
@@ -152,10 +153,7 @@ def _answer(connection: socket.socket, word: bytes, done_with: Sequence[int] = (
 
 
 def _attend(job: Job, ready: Any, selector: selectors.BaseSelector) -> None:
-    """Report the end of its job to the client.
-
-    If the client has ended or is interrupted, end the job.
-    """
+    """Report the end of a job to its client, or end the job if its client has ended or is interrupted."""
     if ready == job.watch:
         status = os.waitpid(job.process, 0)[1]
         selector.unregister(job.watch)
@@ -175,7 +173,7 @@ def _attend(job: Job, ready: Any, selector: selectors.BaseSelector) -> None:
 
 
 def _settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a library may read."""
+    """Return the environment variables that a library may read."""
     return {name: value for name, value in environment.items() if name not in SHELLS}
 
 
@@ -212,7 +210,10 @@ def _load(request: Request) -> Loaded:
 
 
 def _fits(request: Request, loaded: Loaded) -> bool:
-    """Return whether the job would equal a plain process; its process group must be of this session."""
+    """Return whether a forked job would do the same as a plain process.
+
+    Its environment, folder and code must be as at the imports, and its client in this server's session.
+    """
     same = _settings(request.environment) == _settings(loaded.environment)
     if not same or request.folder != os.getcwd() or request.module not in COMMANDS:
         return False
@@ -228,7 +229,7 @@ def _fits(request: Request, loaded: Loaded) -> bool:
 
 
 def _run(request: Request) -> int:
-    """Act as the process that the client asked for. Returns its exit status, or ends with it."""
+    """Run the requested command in this process. Returns the exit status, or ends the process with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN if request.deaf else signal.default_int_handler)
     os.umask(request.umask)
     for name in SHELLS:
