@@ -15,18 +15,20 @@ PLAIN = " !$'()*+,-./:;=?@_~|{}[]"
 def svg_uri(svg: str) -> Markup:
     """Return the drawing as a data URI of escaped text, which is about half as long as base64.
 
-    The drawing loses what nobody sees: the prolog, the metadata, the spaces between tags and the ids that
-    nothing refers to. A style that several elements share is written once, as a class. In a line through many
+    The drawing loses what nobody sees: the prolog, metadata, comments, the spaces between tags, ids that
+    nothing refers to, groups without attributes and rotations by 0. A style that several elements share is written once, as a class. In a line through many
     points, each point after the first is written as a step from the previous point, rounded to a tenth of a
     point (SVG 1.1, §8.3.4).
     """
     drawing = svg[svg.index("<svg") :]
-    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
+    drawing = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r"\s*\n\s*", " ", re.sub(r">\s+<", "><", drawing))
     drawing = _in_tags(r' d="[^"]*"', lambda path: LINE.sub(_in_steps, path[0]), drawing)
     drawing = _with_classes(drawing)
     used = set(re.findall(r"#([\w.-]+)", drawing))
     drawing = _in_tags(r' id="([^"]*)"', lambda id_: id_[0] if id_[1] in used else "", drawing)
+    drawing = _in_tags(r' transform="rotate\(-?0 [^"]*"', lambda _: "", drawing)
+    drawing = _without_plain_groups(drawing)
     # a tag without single quotes gets them for its double quotes, each of which would become %22
     drawing = re.sub(r"<[^>']+>", lambda tag: tag[0].replace('"', "'"), drawing)
     return Markup("data:image/svg+xml,") + Markup(quote(drawing.strip(), safe=PLAIN))
@@ -35,6 +37,19 @@ def svg_uri(svg: str) -> Markup:
 def _in_tags(pattern: str, by: Callable[[re.Match], str], drawing: str) -> str:
     """Replace `pattern` inside tags only, because text between tags may look like an attribute."""
     return TAG.sub(lambda tag: re.sub(pattern, by, tag[0]), drawing)
+
+
+def _without_plain_groups(drawing: str) -> str:
+    """Return the drawing without the tags of groups that have no attribute; their content stays."""
+    kept: list[bool] = []  # of each group that is open: whether its tags stay
+
+    def tag(group: re.Match) -> str:
+        if group[0] != "</g>":
+            kept.append(group[0] != "<g>")
+            return group[0] if kept[-1] else ""
+        return "</g>" if kept.pop() else ""
+
+    return re.sub(r"<g(?: [^>]*)?>|</g>", tag, drawing)
 
 
 def _in_steps(line: re.Match) -> str:

@@ -165,7 +165,7 @@ def keep(run: Run, table: pd.DataFrame, out: Path) -> None:
 SHORTLY = {
     "registered": "Claims were fixed before the first run",
     "partly registered": "Some claims were fixed before the first run",
-    "not registered": "No claim was fixed before the first run",
+    "not registered": "Not registered",
 }
 
 

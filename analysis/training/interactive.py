@@ -16,7 +16,7 @@ from analysis.training import learning_curves, series
 # what the stages that a curve joins have logged: reinforcement learning, the bandit, or DPO
 LOGGED = ("reward", "regret", "rewards/accuracies")
 # points of a curve, fewer if there are many arms, so that a page stays below 1 MB
-FEWEST, MOST, OF_ALL_ARMS = 12, 40, 320
+FEWEST, MOST, OF_ALL_ARMS = 8, 24, 128
 DIGITS = 3
 # axis -> the column of the jobs that it counts; none for the two that the training logs
 AXES = {"updates": None, "samples": None, "seconds (median job)": "wall_s", "FLOP (estimate)": "flops"}

@@ -82,8 +82,9 @@ def _by_problem(run: Run, numbers: pd.DataFrame, side: Side, samples: dict[str, 
         samples[source] = list(run.samples(node)) if node else []
     task, _, name = side.metric.partition("/")
     rows = [row for row in samples[source] if row["task"] == task]
-    k = name.partition("@")[2]
-    known = ratios(rows, (int(k),) if k else ()) if rows else {}
+    k = int(name.partition("@")[2] or 0)
+    drawn = min((len(row["correct"]) for row in rows), default=0)  # samples of a problem
+    known = ratios(rows, (k,) if 0 < k <= drawn else ()) if rows else {}
     values, weights = known.get(name, (np.array([]), np.array([])))
     by_problem = {(row["item"], row["question"]): float(x) for row, x in zip(rows, values, strict=False)}
     whole = len(by_problem) == len(values) > 0 and (weights == 1).all()

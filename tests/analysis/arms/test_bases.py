@@ -46,8 +46,9 @@ def test_what_other_bases_gave_stands_beside_the_record(tmp_path):
 
 
 def first_lines(page: Path) -> str:
-    """What a reader sees below the title, up to a few hundred words."""
-    below = re.split(r"<h1>|^# ", page.read_text(encoding="utf-8"), maxsplit=1, flags=re.MULTILINE)[1]
+    """What a reader sees below the title, or below the heading on findings, up to a few hundred words."""
+    heads = r"<h1>|^# (?!Encore)|^## What it has found"
+    below = re.split(heads, page.read_text(encoding="utf-8"), maxsplit=1, flags=re.MULTILINE)[1]
     return " ".join(re.sub(r"<[^>]+>", " ", below).split())[:1000]
 
 

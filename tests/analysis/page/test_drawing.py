@@ -44,6 +44,10 @@ def drawn(svg: str) -> list[tuple]:
         shown = dict(one.attrib)
         if shown.get("id", "") not in used:
             shown.pop("id", None)
+        if re.match(r"rotate\(-?0 ", shown.get("transform", "")):
+            shown.pop("transform")  # by no angle
+        if one.tag.endswith("}g") and not shown:
+            continue
         if "class" in shown:
             shown["style"] = rules[shown.pop("class")]
         commands, places = path(shown.pop("d", ""))
