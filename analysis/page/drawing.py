@@ -16,9 +16,9 @@ def svg_uri(svg: str) -> Markup:
     """Return the drawing as a data URI of escaped text, which is about half as long as base64.
 
     The drawing loses what nobody sees: the prolog, metadata, comments, the spaces between tags, ids that
-    nothing refers to, groups without attributes and rotations by 0. A style that several elements share is written once, as a class. In a line through many
-    points, each point after the first is written as a step from the previous point, rounded to a tenth of a
-    point (SVG 1.1, §8.3.4).
+    nothing refers to, groups without attributes and rotations by 0. A style that several elements share is
+    written once, as a class. In a line through many points, each point after the first is written as a step
+    from the previous point, rounded to a tenth of a point (SVG 1.1, §8.3.4).
     """
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", drawing, flags=re.DOTALL)

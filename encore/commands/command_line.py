@@ -58,10 +58,12 @@ def new(
 def run(
     recipe: Recipe,
     scale: Scale = "cpu",
-    quickstart: Annotated[bool, typer.Option("--quickstart", help="Its few arms and seeds alone.")] = False,
-    arms: Annotated[str | None, typer.Option(help="These alone: a,b.")] = None,
-    claims: Annotated[str | None, typer.Option(help="The arms that these claims compare: a,b.")] = None,
-    seeds: Annotated[str | None, typer.Option(help="How many (8), which (0,2), or auto.")] = None,
+    quickstart: Annotated[
+        bool, typer.Option("--quickstart", help="Run only the arms and seeds of its quickstart.")
+    ] = False,
+    arms: Annotated[str | None, typer.Option(help="Run only these arms: a,b.")] = None,
+    claims: Annotated[str | None, typer.Option(help="Run only the arms of these claims: a,b.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="A number (8), a list (0,2), or auto.")] = None,
     cores: Annotated[str, typer.Option(help="Processor cores: a number, or all.")] = "all",
     dry: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Say what would run, why, and its cost.")
@@ -106,14 +108,14 @@ def _list(scale: Scale = "cpu") -> None:
 def evaluate(
     model: Model,
     tasks: Annotated[list[str], typer.Argument(help="Names of lm-eval, recipe/task, or your file.jsonl.")],
-    items: Annotated[int | None, typer.Option(help="The first so many of each.")] = None,
+    items: Annotated[int | None, typer.Option(help="Number of items of each task: the first ones.")] = None,
     question: Annotated[str, typer.Option(help="Column of your file.")] = "question",
     answer: Annotated[str, typer.Option(help="Column of your file.")] = "answer",
-    tokens: Annotated[int, typer.Option(help="Most tokens of an answer to your file.")] = 512,
+    tokens: Annotated[int, typer.Option(help="Most tokens of an answer.")] = 512,
     out: Annotated[Path, typer.Option(help="Folder of the results and of all completions.")] = Path(
         "results/evals"
     ),
-    gpus: Annotated[int, typer.Option(help="How many; 0: on the CPU.")] = 0,
+    gpus: Annotated[int, typer.Option(help="Number of GPUs; 0: on the CPU.")] = 0,
 ) -> None:
     """Measure a model on tasks, and keep every completion."""
     from encore.commands.measure import Asked, measure  # imported late
@@ -124,7 +126,7 @@ def evaluate(
 @app.command()
 def chat(
     model: Model,
-    prompt: Annotated[str | None, typer.Option(help="Answer this alone, and end.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="Answer only this prompt, and end.")] = None,
     template: Annotated[str | None, typer.Option(help='Such as "<user>{question}<assistant>".')] = None,
     tokens: Annotated[int, typer.Option(help="Most tokens of an answer.")] = 256,
     temperature: Annotated[float, typer.Option(help="0: always the likeliest token.")] = 0.0,
@@ -187,9 +189,7 @@ def power(
     ],
     spread: Annotated[
         str | None,
-        typer.Option(
-            help="Deviation of differences over seeds in place of a pilot, or RECORD/CLAIM with it."
-        ),
+        typer.Option(help="In place of a pilot: standard deviation over seeds, or RECORD/CLAIM that has it."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder of power.csv. [default: beside it]")] = None,
 ) -> None:
@@ -217,7 +217,7 @@ def export(
     model: Annotated[
         str | None, typer.Option(help="org/name, under which every-eval-ever knows the model.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="A folder.")] = Path("results/export"),
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("results/export"),
 ) -> None:
     """Write results in a form that other tools read. Forms: Every Eval Ever, Workflow Run RO-Crate."""
     if (to is Form.EVERY_EVAL_EVER) != (model is not None):
@@ -250,7 +250,9 @@ def push(
     really: Annotated[
         bool, typer.Option("--really", help="Upload; without it nothing leaves the machine.")
     ] = False,
-    public: Annotated[bool, typer.Option("--public", help="Default: private.")] = False,
+    public: Annotated[
+        bool, typer.Option("--public", help="Make it public; by default it is private.")
+    ] = False,
 ) -> None:
     """Lay a model out for the Hub: weights, card, results. Only --really uploads them."""
     from encore.runtime.environment import quiet_environment  # imported late

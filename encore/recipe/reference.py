@@ -131,7 +131,7 @@ def _described(model: type[Model], parts: dict[str, type[Model]]) -> str:
     if issubclass(above, Args) and above.model_fields:
         parts[above.__name__] = above
         names = [name for name in names if name in inspect.get_annotations(model)]
-        text += f"Those of [{above.__name__}](#{above.__name__.lower()}) belong to it too.\n\n"
+        text += f"It has the keys of [{above.__name__}](#{above.__name__.lower()}) too.\n\n"
     properties = model.model_json_schema()["properties"] if names else {}
     meanings = {name: text for each in reversed(model.__mro__) for name, text in _comments(each).items()}
     rows = ["| key | value | default | |", "|---|---|---|---|"]
