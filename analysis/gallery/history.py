@@ -70,7 +70,7 @@ def by_an_earlier_rule(
 
 
 def changes(history: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each claim whose verdict ever changed; column `verdicts` has them with their origins."""
+    """Return a row for each claim whose verdict ever changed, with all of its verdicts and their origins."""
     rows = []
     for (record, claim), lines in history.groupby(["record", "claim"], sort=True):
         if lines.verdict.nunique() > 1:
