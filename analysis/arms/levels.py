@@ -13,7 +13,7 @@ from encore.recipe.metric_names import OF_TOOL
 
 
 def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
-    """Return (arm, checkpoint, task) of the task with the best template, among tasks on the same problems."""
+    """Return (arm, checkpoint, task) of each task whose template is the best for the same problems."""
     best = set()
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):

@@ -47,7 +47,7 @@ def _labeller(stage: Stage) -> str:
 
 
 def labels_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of labels() for readers, a row for each stage; counts that are always 0 are left out."""
+    """Return the table of labels() for readers, a row for each stage, without counts that are always 0."""
     columns = [
         metric
         for metric in dict.fromkeys(frame.metric)

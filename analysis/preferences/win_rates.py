@@ -57,7 +57,7 @@ def estimate(chances: np.ndarray, crossed: bool, draws: int = DRAWS) -> Mean:
 
 
 def same_items(first: BySeed, other: BySeed) -> bool:
-    """Return whether both policies were asked the same items in every seed."""
+    """Return whether all seeds of both policies were asked the same items."""
     return len({replies.items for side in (first, other) for replies in side.values()}) == 1
 
 

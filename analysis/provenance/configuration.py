@@ -30,7 +30,7 @@ def differences(run: Run) -> pd.DataFrame:
 
 
 def facts(jobs: pd.DataFrame) -> dict[str, list[str]]:
-    """Return each fact (commit, versions, hardware, start, FLOPs formula) -> its distinct values over jobs."""
+    """Return each fact (commit, versions, hardware, start, FLOPs formula) -> its distinct values."""
     rows = jobs.to_dict("records")
     commits = [_commit(row) for row in rows]
     counted = [f"{row['stage']}: {row['flops_formula']}" for row in rows if not pd.isna(row["flops_formula"])]

@@ -163,7 +163,8 @@ def _numbers_of_runs(
 ) -> Iterator[tuple[Key, tuple[float, float, float]]]:
     """Yield the key of each run with its number and the ends of its interval: value, low, high.
 
-    Runs without a number are left out, with a note. Raises UserError if a curve has no reading.
+    Runs without a number are left out, with a note. Raises UserError if the metric has steps and `reading`
+    is "".
     """
     curves: dict[Key, pd.DataFrame] = {}
     for key, (path, rows) in runs.items():

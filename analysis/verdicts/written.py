@@ -25,7 +25,7 @@ SAID = {  # value of the column `written` -> when the record's claims were writt
 
 
 def read_written(folder: Path) -> pd.DataFrame:
-    """Return the rows of the records in `folder`; no rows if the file is missing."""
+    """Return the content of the file WRITTEN in `folder`; no rows if the file is missing."""
     path = folder / WRITTEN
     return pd.read_csv(path, keep_default_na=False) if path.exists() else pd.DataFrame(columns=COLUMNS)
 
