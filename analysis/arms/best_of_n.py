@@ -24,9 +24,9 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
 
 
 def draw(frame: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
-    """Draw the table of selectors.selectors(); None if it is empty.
+    """Draw accuracy against n for each selector in `frame`, a table of selectors.selectors().
 
-    The curve of a reward model has the colour of its arm.
+    The curve of a reward model has the colour of its arm. The result is None if the table is empty.
     """
     if not len(frame):
         return None

@@ -36,7 +36,7 @@ class Page:
 
 
 def view(run: Run, numbers: pd.DataFrame, arms: Arms, elsewhere: set[str]) -> View:
-    """Return the section of results; tasks in `elsewhere` are left out, as another section shows them."""
+    """Return the section of results; its page leaves out tasks in `elsewhere`, shown by another section."""
     by = best(arms.templates)
     every = Table("arms", "Arms and metrics", arms.levels, levels_shown(run, arms.levels, by))
     title = "Accuracy of the best of n by what selects it"

@@ -56,9 +56,9 @@ def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> d
 
 
 def named_in(metrics: Iterable[str], form: re.Pattern[str]) -> list[str]:
-    """Return the sorted last groups of `form` in the metrics: ["0.5"] for `updates_to/accuracy=0.5`.
+    """Return the texts that the last group of the pattern `form` matches in the metrics, sorted.
 
-    The groups keep their text, so that a metric's name can be made from them again.
+    For `updates_to/accuracy=0.5` it is ["0.5"]. A level stays text, because metrics are named after it.
     """
     return sorted({match.groups()[-1] for name in metrics if (match := form.fullmatch(name))})
 
@@ -99,7 +99,7 @@ def areas(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
 
 
 def _mean(values: pd.Series) -> float:
-    """Return the mean of values over steps, with straight lines between the values."""
+    """Return the mean over steps of a curve that joins the values by straight lines."""
     x, y = values.index.to_numpy(dtype=float), values.to_numpy(dtype=float)
     return float(np.trapezoid(y, x) / (x[-1] - x[0])) if len(x) > 1 else float(y[0])
 

@@ -1,4 +1,4 @@
-"""The model and its task in words, which a reader must know before any number."""
+"""Phrases for the model that a run trains and for its task, for the head of a report."""
 
 import pandas as pd
 

@@ -24,7 +24,7 @@ class Mean:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends of the interval; twice the mean if there is no interval."""
+        """The ends of the interval; both are the mean itself if there is no interval."""
         return (self.value, self.value) if math.isnan(self.low) else (self.low, self.high)
 
     def columns(self, name: str = "value", prefix: str = "") -> dict[str, float]:

@@ -37,7 +37,7 @@ def _in_tags(pattern: str, by: Callable[[re.Match], str], drawing: str) -> str:
 
 
 def _in_steps(line: re.Match) -> str:
-    """Return a line `x y L x y L …` in relative steps, `x y l dx dy dx dy …`; rounding errors do not add up."""
+    """Return a line `x y L x y L …` in relative steps, `x y l dx dy …`; rounding errors do not add up."""
     first, *points = line[0].split(" L ")
     x, y = map(float, first.split())
     steps = []

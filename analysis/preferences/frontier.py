@@ -30,7 +30,7 @@ TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 @dataclass(frozen=True)
 class Place:
-    """A policy's KL and its rewards; a reward that was not measured is missing."""
+    """A policy's KL to the reference and its measured rewards, by name (REWARDS)."""
 
     contender: Contender
     kl: Mean

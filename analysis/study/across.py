@@ -59,7 +59,7 @@ def shared(study: Study, table: pd.DataFrame) -> list[Shared]:
 
 
 def _arm(table: pd.DataFrame, side: str, tasks: Mapping[str, int]) -> Arm:
-    """Return the numbers of a side's runs on each task times its sign, 1 or -1 (lower is better), in `tasks`."""
+    """Return the numbers of a side's runs on each task; `tasks`: metric -> 1, or -1 to turn their signs."""
     rows = (
         measured(table, side, task).drop_duplicates("source").value * sign for task, sign in tasks.items()
     )

@@ -97,7 +97,7 @@ def _begins(path: Path, head: bytes) -> bool:
 
 
 def _rows(points: Iterable[Point]) -> pd.DataFrame:
-    """Return a row for each number of the points, sorted by metric but otherwise in their order.
+    """Return a row for each number of the points, grouped by metric and otherwise in their order.
 
     Points whose step is not finite are left out.
     """

@@ -97,7 +97,7 @@ NUMBERS = ("smallest_effect", *INTERVALS, "detectable", *WHOLE)  # columns of nu
 
 
 def satisfies(d: float, direction: str, margin: float) -> bool:
-    """Return whether one difference satisfies a claim."""
+    """Return whether the difference `d` satisfies a claim with this direction and margin."""
     if direction == "equal":
         return abs(d) < margin
     return d > margin if direction == "higher" else d < -margin

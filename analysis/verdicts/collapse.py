@@ -41,9 +41,9 @@ FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
 class Collapses:
     """The seeds whose runs collapsed.
 
-    `seeds` maps an arm to the seeds that had collapsed at its end, and an earlier checkpoint or stage, such
-    as `arm/dev1`, to the seeds that had collapsed there. `read` maps (place, metric) to the seeds whose
-    number was read at a KL at which the run, or a neighbouring run on a frontier, had collapsed.
+    `seeds` maps an arm to the seeds that had collapsed at its end; it also maps an earlier checkpoint or
+    stage, such as `arm/dev1`, to the seeds that had collapsed there. `read` maps (place, metric) to the seeds
+    whose number was read at a KL at which the run, or a neighbouring run on a frontier, had collapsed.
     """
 
     seeds: Mapping[str, frozenset[int]] = field(default_factory=dict)

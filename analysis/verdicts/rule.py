@@ -152,7 +152,10 @@ def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def word_of(low: np.ndarray, high: np.ndarray, asked: Asked) -> np.ndarray:
-    """Return the index in WORDS for intervals (..., claims), by the table of this module."""
+    """Return the verdicts (..., claims), as indices of WORDS, for intervals from `low` to `high`.
+
+    The table of this module has the rules.
+    """
     down, equal = asked.direction == "lower", asked.direction == "equal"
     low, high = np.where(down, -high, low), np.where(down, -low, high)
     m, s = asked.margin, asked.smallest_effect

@@ -53,7 +53,7 @@ def title(recipe: Recipe) -> str:
 
 
 def stopped(run: Run) -> str:
-    """Return ` (stopped once decided: 2 at 8 seeds, 1 at 16 seeds)` for arms; "" if no arm stopped early."""
+    """Return the number of arms that a look stopped as ` (stopped once decided: 2 at 8 seeds)`, or ""."""
     counts = Counter(sorted(run.stopped.values()))
     parts = [f"{arms} at {plural(seeds, 'seed')}" for seeds, arms in counts.items()]
     return f" (stopped once decided: {', '.join(parts)})" if parts else ""
