@@ -1,4 +1,4 @@
-"""The scoreboard: a line for each claim of each record, and its most important lines as Markdown."""
+"""The scoreboard: a line for each claim of each record, and its primary claims as Markdown."""
 
 import re
 from collections.abc import Iterator, Sequence

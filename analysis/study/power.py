@@ -169,7 +169,7 @@ def _decided(known: Sequence[Pilot], asked: Asked) -> np.ndarray:
 
 
 def frame(powers: Sequence[Power]) -> pd.DataFrame:
-    """Return the chances as a table with a row for each claim and look; `seeds` is the look."""
+    """Return a table with a row for each claim and look; column `seeds` is the look's number of seeds."""
     return pd.DataFrame(
         [
             {

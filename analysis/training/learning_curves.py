@@ -31,7 +31,7 @@ MANY_PANELS = 16
 def caps(run: Run) -> dict[str, dict[float, float]]:
     """Return arm -> step -> the cap on the tokens of a reply from this step on.
 
-    An arm is left out unless exactly one of its stages samples.
+    An arm is left out unless exactly one of its stages has a cap.
     """
     by_arm = {}
     for arm in run.arms:
