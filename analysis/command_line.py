@@ -1,4 +1,4 @@
-"""The command line that the commands look, report and publish share."""
+"""The command line that analysis.look, analysis.report and analysis.publish share."""
 
 import argparse
 import sys
@@ -21,7 +21,10 @@ from encore.workflow.choice import choice, selection
 def main(
     description: str | None, work: Callable[[Run, Path, str], object], argv: Sequence[str] | None
 ) -> int:
-    """Call work(run, out, report) with the run that the command line names, and return the exit status."""
+    """Call `work` with the run, the path --out and the report that the command line names.
+
+    Return the exit status.
+    """
     args = arguments(description, argv)
     if argv is None:  # the process belongs to this command
         stop_in_one_line(lambda line: None, lambda: "the same command writes all of it again")
@@ -39,7 +42,7 @@ def status(work: Callable[[], object]) -> int:
 
 
 def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the arguments; the help begins with the first line of `description`."""
+    """Parse the command line; its help begins with the first line of `description`."""
     parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument("--recipe", required=True, help="a name, or the file of one that is not in recipes/")
     parser.add_argument("--scale", required=True)
@@ -54,7 +57,7 @@ def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.N
 
 
 def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
-    """Return the run that a command line names. Raises UserError on a recipe or scale that does not exist."""
+    """Return the run that the arguments name. Raises UserError if its recipe or scale does not exist."""
     graph, recipe, user_file = load_named(args.recipe, args.scale, root)
     if args.seeds == looks.AUTO and args.report == "report" and recipe.claims(args.scale):
         return replace(_by_looks(graph, recipe, args.scale, root), file=user_file)
@@ -69,7 +72,7 @@ def _select(args: argparse.Namespace, root: Path = Path(".")) -> Run:
 
 
 def _by_looks(graph: Graph, recipe: Recipe, scale: str, root: Path) -> Run:
-    """Return the run with the seeds that the looks on disk have asked for."""
+    """Return the run with the seeds that the looks on disk asked for. Raises UserError without any look."""
     taken = looks.on_disk(recipe.name, scale, root)
     if not taken:
         raise UserError(

@@ -1,6 +1,6 @@
-"""The page results/published/guides.md: statements of guides, beside the claims that test them.
+"""The page results/published/guides.md: statements that guides make, beside the claims that test them.
 
-guides.yaml lists the claims that test a statement; every verdict comes from a record.
+guides.yaml lists the statements, each with the claims that test it. Every verdict comes from a record.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""A look of a group-sequential run: which claims are decided, and which arms the others need more of.
+"""Take a look at a run: which claims are decided, and which arms need more seeds for the open claims.
 
     python -m analysis.look --recipe r1_zero --scale cpu --seeds 8 --out results/r1_zero/cpu/looks/8.json
 
-It reads the earlier looks from results/, to know which arms have this number of seeds.
+The command reads the earlier looks from results/, because they say which arms were stopped before this look.
 """
 
 import sys
@@ -40,12 +40,15 @@ def line(look: Look) -> str:
 
 
 def take(run: Run) -> Look:
-    """Return the look at a run."""
+    """Return the look at a run with all of its seeds, from its artefacts."""
     return found(run, judge_run(run, final(collect(run)))[-1])
 
 
 def found(run: Run, verdicts: Sequence[Verdict]) -> Look:
-    """Return the look that verdicts lead to at the run's scale: the decided claims and the open ones."""
+    """Return the look that follows from verdicts: each claim's verdict, open claims, and arms that go on.
+
+    Claims of other scales are left out.
+    """
     stated = {claim.id: claim for claim in run.recipe.claims(run.scale)}
     words = {v.id: v.word for v in verdicts if v.id in stated}
     undecided = [v.id for v in verdicts if v.id in stated and not v.decided]

@@ -1,7 +1,7 @@
-"""The costs and gains of each method in our records, as results/published/methods.md.
+"""The page results/published/methods.md: the costs and gains of each method in our records.
 
-methods.yaml says which arm of which record shows a method. Every number is the record's; the models in memory
-are those that the planner counts.
+methods.yaml says which arm of which record shows a method. Every number comes from the record, except for the
+number of models in memory, which the planner counts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Shown:
-    """A method in use: an arm of a record, between two of the arm's checkpoints."""
+    """A method, as an arm of a record shows it from the checkpoint `start` to the checkpoint `end`."""
 
     method: str
     recipe: str
@@ -78,7 +78,7 @@ def _shown(entry: Mapping[str, str]) -> Shown:
 
 @dataclass(frozen=True)
 class Compared:
-    """The methods of one record, all with the same first checkpoint; rows have the columns COLUMNS."""
+    """The table of the methods of one record, all from the same first checkpoint, with columns COLUMNS."""
 
     title: str
     record: str
@@ -88,7 +88,10 @@ class Compared:
 
 
 def compared(folder: Path, graph: Graph) -> list[Compared]:
-    """Return the tables from the records in `folder`, without tables that no current record covers."""
+    """Return the tables of methods.yaml, from the records in `folder`.
+
+    A table is left out if its record is missing or of an earlier world.
+    """
     result = []
     for title, methods in _tables():
         record = folder / f"{methods[0].recipe}-{SCALE}"
@@ -101,7 +104,7 @@ def compared(folder: Path, graph: Graph) -> list[Compared]:
 
 
 def page(tables: Sequence[Compared]) -> str:
-    """Return the tables as Markdown."""
+    """Return the page as Markdown."""
     parts = [HEAD]
     for table in tables:
         lines = [COLUMNS, ("---",) * len(COLUMNS), *table.rows]
@@ -113,7 +116,7 @@ def page(tables: Sequence[Compared]) -> str:
 
 
 def _rows(methods: list[Shown], record: Path, run: Run, numbers: pd.DataFrame) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of COLUMNS for methods of one record, with its run and final numbers."""
+    """Yield a row (the cells of COLUMNS) for each method of a record; `numbers`: the final numbers."""
     runs, collapses, checks = (
         pd.read_csv(record / f"{name}.csv") for name in ("runs", "collapses", "health")
     )
@@ -127,7 +130,8 @@ def _rows(methods: list[Shown], record: Path, run: Run, numbers: pd.DataFrame) -
 def _measured(shown: Shown, run: Run, values: pd.DataFrame, flops: pd.Series) -> tuple[str, ...]:
     """Return all cells of a row but the last.
 
-    `values`: the metric, (seeds, checkpoints); `flops`: by arm, seed, stage.
+    `values`: the metric, a row for each seed and a column for each checkpoint. `flops`: the floating-point
+    operations of each stage, indexed by arm, seed and stage.
     """
     pairs = values[[shown.start, shown.end]].dropna()
     gains = (pairs[shown.end] - pairs[shown.start]).to_list()
@@ -148,7 +152,7 @@ def _measured(shown: Shown, run: Run, values: pd.DataFrame, flops: pd.Series) ->
 
 
 def _own_stages(run: Run, shown: Shown, seed: int) -> list[Node]:
-    """Return the owners of the stages that lead from the first checkpoint to the second."""
+    """Return the stages that lead from the checkpoint `start` to `end`, as the nodes that own them."""
     ends = [run.evaluation(shown.arm, name, seed) for name in (shown.start, shown.end)]
     # models that score an evaluation's answers, such as a reward model, are not part of the checkpoint
     models = [run.graph.inputs(end).get("model") for end in ends]
@@ -162,7 +166,7 @@ def _models(job: Job) -> int:
 
 
 def _broke(arm: str, collapses: pd.DataFrame, checks: pd.DataFrame) -> str:
-    """Return the collapsed seeds of an arm, and the names of the health checks that warned."""
+    """Return a text on the collapsed seeds of an arm and on its health checks that warned; a dash if none."""
     of_arm = collapses[(collapses.arm == arm) & (collapses.collapsed > 0)]
     collapsed = [f"{k} of {n} seeds" for k, n in zip(of_arm.collapsed, of_arm.runs, strict=True)]
     warned = checks[(checks.arm == arm) & (checks.state != "ok")].check.drop_duplicates().to_list()

@@ -1,7 +1,7 @@
-"""The page results/published/papers.md: what papers say, which of it is tested here, and what came of it.
+"""The page results/published/papers.md: what papers state, which of it is tested here, and the verdicts.
 
-papers.yaml lists the tables, figures and claims of each paper, with the claims of recipes that test them or
-the reason why none does; every verdict comes from a record.
+papers.yaml lists the statements of each paper (its tables, figures and claims), each with the claims of
+recipes that test it or the reason why none does. Every verdict comes from a record.
 """
 
 from collections import defaultdict
@@ -45,7 +45,7 @@ Recipes have single claims of these papers too.
 
 
 class Counts(NamedTuple):
-    """The number of statements of a paper, of those with a claim, those tested and those decided."""
+    """The number of a paper's statements, and how many have a claim, are tested, are decided (see HEAD)."""
 
     statements: int
     encoded: int
@@ -67,7 +67,7 @@ def page(papers: Sequence[Group], answered: Answers, graph: Graph) -> str:
 
 
 def picture(papers: Sequence[Group], answered: Answers) -> str:
-    """Return a row of squares for each paper, as SVG."""
+    """Return a picture as SVG, with a row of squares for each paper."""
     rows = [
         squares.Row(paper.name, [_outcome(statement, answered) for statement in paper.statements])
         for paper in papers
@@ -76,7 +76,7 @@ def picture(papers: Sequence[Group], answered: Answers) -> str:
 
 
 def counts(paper: Group, answered: Answers) -> Counts:
-    """Return how many statements of a paper have a claim, are tested and are decided."""
+    """Return how many statements a paper has, and how many have a claim, are tested and are decided."""
     outcomes = [set(_outcome(statement, answered)) for statement in paper.statements]
     encoded = [words for words in outcomes if words != {NO_CLAIM}]
     tested = [words for words in encoded if words != {NOT_TESTED}]
@@ -85,7 +85,7 @@ def counts(paper: Group, answered: Answers) -> Counts:
 
 
 def _outcome(statement: Statement, answered: Answers) -> list[str]:
-    """Return the verdicts on the tested claims of a statement; a single word says that there are none."""
+    """Return the verdicts on the tested claims of a statement; without any, [NOT_TESTED] or [NO_CLAIM]."""
     if not statement.claims:
         return [NO_CLAIM]
     words = [answer.word for answer in _judged(statement.claims, answered) if answer.word != NOT_TESTED]
@@ -93,7 +93,7 @@ def _outcome(statement: Statement, answered: Answers) -> list[str]:
 
 
 def _judged(places: Sequence[str], answered: Answers) -> list[Answer]:
-    """Return the answers that come from records."""
+    """Return the answers to claims (recipe/claim) that come from records."""
     return [answer for place in places for answer in answered[place] if answer.record]
 
 
@@ -127,7 +127,7 @@ def _others(papers: Sequence[Group], answered: Answers, graph: Graph) -> str:
 
 
 def _claimed(graph: Graph) -> Iterator[tuple[str, str]]:
-    """Yield the address of the paper, and recipe/claim, of each claim that a paper makes."""
+    """Yield the address of the paper and `recipe/claim` for each claim that a paper makes."""
     for name, recipe in graph.recipes.items():
         for claim in recipe.document.claims.values():
             if claim.paper != OURS:

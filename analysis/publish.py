@@ -1,19 +1,22 @@
-"""The record of a report, which is kept in git.
+"""Write the record of a run, which is kept in git.
 
     python -m analysis.publish --recipe r1_zero --scale cpu --seeds 5 --out results/published/r1_zero-cpu
     python -m analysis.publish --index
     python -m analysis.publish --rejudge
 
-Writes the report's tables as CSV, numbers.csv.gz (the final numbers of every arm and seed) and runs.csv
-(commit, versions, hardware, time and tokens of every stage; the commit holds the recipe as it was), what
-the page shows beside tables (shown.json: a hundred samples; curves.csv.gz: learning curves, thinned), and the
-installed packages with their versions (packages.txt); and registered.yaml, if claims were registered before
-the first run. Of a claim that came out reversed its recipe must say what in our world may cause it (`world`),
-or nothing is written. A record in results/published also gets its row in the README and in index.html there,
-and its part of methods.md, guides.md and papers.md; --index writes these without a new record. --rejudge
-judges every record anew, from its numbers and the recipe as it is now: no run is repeated, and seeds that
-chose a dial are left out. A record of an earlier world (its recipe judges other seeds by now) keeps its
-verdicts.
+The record has the report's tables as CSV, and these files:
+
+- numbers.csv.gz: the final numbers of every arm and seed;
+- runs.csv: commit, versions, hardware, time and tokens of every stage (the commit has the recipe as it was);
+- shown.json and curves.csv.gz: a hundred samples, and learning curves with few points;
+- packages.txt: the installed packages with their versions;
+- registered.yaml, if claims were registered before the first run.
+
+If a claim came out reversed, its recipe must say what in our world may cause this (`world`), or nothing is
+written. For a record in results/published, the pages there (README, index.html, methods.md, guides.md and
+papers.md) are written as well; --index writes these pages without a new record. --rejudge judges every record
+anew, from its numbers and the present recipe: no run is repeated, and seeds on which a dial was chosen are
+left out. A record of an earlier world (its recipe now judges other seeds) keeps its verdicts.
 """
 
 import json
@@ -59,13 +62,17 @@ from encore.runtime import provenance
 RECORDS = "results/published"
 KEY = ["arm", "seed", "node", "metric"]
 OURS = "encore-rl"
-BUILDS = {"cpu", "cu126", "cu128", "cu129", "cu130"}  # of torch, each with an index of packages of its own
-MOST = 100  # training completions that a record keeps
+BUILDS = {"cpu", "cu126", "cu128", "cu129", "cu130"}  # builds of torch, each with its own package index
+MOST = 100  # largest number of training completions in a record
 INTERVAL = {"low": DECIMALS, "high": DECIMALS}  # decimals of intervals, few because a record is kept in git
 
 
 def publish(run: Run, out: Path, report: str) -> None:
-    """Write the record of a run, taken from its `report` (or `quickstart`), into `out`."""
+    """Write the record of a run into the folder `out`; `report`: the page that must exist, such as `report`.
+
+    Raises UserError if the page is missing, if a stage was trained by code that no commit has, or if a
+    reversed claim has no cause.
+    """
     page = run.root / f"results/{run.name}/{run.scale}/{report}.html"
     if not page.exists():
         raise UserError(f"{page}: missing; run `snakemake --cores {run.name}` first")
@@ -104,7 +111,7 @@ def publish(run: Run, out: Path, report: str) -> None:
 
 
 def _samples(results: Results) -> str:
-    """Return the values that the page shows beside tables, as JSON."""
+    """Return as JSON what the page shows and no table has: completions, pairs and prompts."""
     provenance, ladder = results.provenance, results.stage_ladder
     shown: dict[str, object] = {
         "provenance": {
@@ -119,7 +126,7 @@ def _samples(results: Results) -> str:
 
 
 def few(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
-    """Return at most MOST rollouts in their order, the same number for every arm, over all of its steps."""
+    """Return at most MOST of the rollouts: the same number for every arm, evenly spread over its steps."""
     if len(rollouts) <= MOST:
         return rollouts
     arms = list(dict.fromkeys(row.arm for row in rollouts))
@@ -134,10 +141,10 @@ def few(rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
 
 
 def packages(runs: pd.DataFrame) -> str:
-    """Return every installed package, a line each: `pip install -r` of it installs them again.
+    """Return the text of packages.txt, which `pip install -r` can read, with a line for each package.
 
-    Packages whose version differs from the runs' come first. Encore itself is a comment, because it is
-    installed from its commit.
+    Comments at the beginning name packages that had another version in the runs. Encore itself is a comment,
+    because it is installed from its commit.
     """
     versions = {
         package.metadata["Name"].lower(): package.version
@@ -153,11 +160,11 @@ def packages(runs: pd.DataFrame) -> str:
 
 
 def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.DataFrame:
-    """Return the numbers that a record keeps; `named` are the metrics that the recipe names.
+    """Return the final numbers that a record keeps; `named` are the metrics that the recipe names.
 
-    Numbers that arms or seeds share are kept once, under their owner. A `last/…` that is not named is kept
-    only if its `last_fifth/…` is missing. Numbers read off frontiers are left out, since
-    analysis.numbers.recorded reads them anew, and evaluations of sensitivity, since their table has them.
+    A number that arms or seeds share is kept once, under the first of them. A metric `last/…` that is not
+    named is kept only if its `last_fifth/…` is missing. Left out are numbers read off frontiers, which
+    analysis.numbers.recorded computes again, and evaluations of sensitivity, which have their own table.
     """
     kept = (numbers.arm != FRONTIER) & ~numbers.node.str.contains(MARK, regex=False)
     numbers = numbers[kept].drop_duplicates(["source", "metric"])
@@ -167,7 +174,7 @@ def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.Data
 
 
 def index(root: Path = Path(".")) -> None:
-    """Write the README of the records, the pages on methods, guides and papers, and the first page anew."""
+    """Write all pages about the published records: README, methods, guides, papers, and the first page."""
     _write_index(root / RECORDS, Graph(load_all(root / "recipes")))
 
 
@@ -189,7 +196,7 @@ def _write_index(folder: Path, graph: Graph) -> None:
 
 
 def _remember(records: Iterable[Path]) -> None:
-    """Add the outcome of these records' claims to the history beside them."""
+    """Add the verdicts in these records to the history of verdicts beside them."""
     commit = provenance.commit()[0] or "unknown"
     for record in records:
         known, judged = history.read_history(record.parent), pd.read_csv(record / "claims.csv")
@@ -198,7 +205,7 @@ def _remember(records: Iterable[Path]) -> None:
 
 
 def rejudge(root: Path = Path(".")) -> None:
-    """Judge every record anew, from its numbers, and write their README."""
+    """Judge every record anew from its numbers, and write the tables, the history and all pages."""
     graph = Graph(load_all(root / "recipes"))
     for record in current(root / RECORDS, graph):  # other records keep their verdicts
         for table in judged_anew(record, graph):
@@ -208,9 +215,9 @@ def rejudge(root: Path = Path(".")) -> None:
 
 
 def judged_anew(record: Path, graph: Graph) -> list[Table]:
-    """Return the tables of verdicts of a record.
+    """Return the tables of verdicts of a record, by its numbers and the present recipe.
 
-    Raises UserError for a claim that came out reversed if its recipe does not say what may cause it.
+    Raises UserError if a claim came out reversed and its recipe does not say what may cause this.
     """
     run, numbers = of_record(record, graph)
     verdicts = judge(run, numbers)

@@ -1,9 +1,9 @@
-"""Write one page from the artefacts of a run.
+"""Write the page of a run from the run's artefacts.
 
     python -m analysis.report --recipe r1_zero --scale cpu --out results/r1_zero/cpu/report.html
 
-Writes one self-contained HTML file: no request leaves it, and its policy lets no script run but its own. The
-folder named like the page, without `.html`, gets the numbers for other uses: table.csv, the tables (CSV,
+The page is one HTML file that requests nothing, and whose security policy lets only its own scripts run. The
+folder with the page's name, without `.html`, gets the numbers for other uses: table.csv, the tables (CSV,
 Markdown, LaTeX, HTML), figures/ (SVG, PNG, PDF) and summary.txt.
 """
 
@@ -43,7 +43,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-TEMPLATES.filters |= {  # the form in which templates write numbers and claims
+TEMPLATES.filters |= {  # the functions by which templates write numbers and claims as text
     "number": means.number,
     "shown": means.shown,
     "p_value": means.p_value,
@@ -57,17 +57,17 @@ TEMPLATES.filters |= {  # the form in which templates write numbers and claims
 
 @dataclass(frozen=True)
 class Recorded:
-    """The record that a page is made from, and the parts that the record lacks."""
+    """The facts on a record that its page states; `lacks` names parts of the page that the record lacks."""
 
     name: str
     lacks: tuple[str, ...]
     written: str = ""  # the sentence on when its claims were written
     bases: str = ""  # sentences on its claims' results with other base models
-    before: Mapping[str, str] = field(default_factory=dict)  # claim -> its verdict by an earlier rule
+    before: Mapping[str, str] = field(default_factory=dict)  # id of a claim -> its verdict by an earlier rule
 
 
 def command(run: Run, out: Path, report: str) -> None:
-    """Write the page of a run. Raises UserError if none of its jobs has a result, or `out` is no page."""
+    """Write the page of a run. Raises UserError if no job has a result, or if `out` does not end in .html."""
     if out.suffix != ".html":
         raise UserError(f"--out: expected a file that ends in .html, got {out}")
     if not any(path.exists() for path in map(run.sentinel, run.all_nodes())):
@@ -79,7 +79,7 @@ def command(run: Run, out: Path, report: str) -> None:
 
 
 def write(results: Results, out: Path, report: str = "report") -> list[str]:
-    """Write the page and, into the folder of its name, the exports; return the lines of summary.txt."""
+    """Write the page `out` and its folder of exported numbers; return the lines of summary.txt."""
     run, folder = results.run, out.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     _clear(folder)
@@ -99,7 +99,7 @@ def write(results: Results, out: Path, report: str = "report") -> list[str]:
 
 
 def _clear(folder: Path) -> None:
-    """Remove the tables and figures of an earlier page, which may have shown more."""
+    """Remove the tables and figures of an earlier page, some of which the new page may not have."""
     for table in folder.glob("*.tex"):
         tables.remove(folder, table.stem)
     for figure in (folder / "figures").glob("*"):
@@ -114,7 +114,10 @@ def draw(
     formats: Sequence[str] = FORMATS,
     without: Sequence[str] = (),
 ) -> dict[str, list[Drawn]]:
-    """Return section's name -> its figures, drawn into the folder, except those named in `without`."""
+    """Draw the figures of all sections into a folder, except figures named in `without`.
+
+    Return each section's name -> its drawn figures.
+    """
     return {
         name: figures.draw_all(
             run, [plan for plan in view.figures if plan.name not in without], folder, formats
@@ -130,7 +133,7 @@ def render(
     report: str = "report",
     recorded: Recorded | None = None,
 ) -> str:
-    """Return the page, from its sections and their figures."""
+    """Return the page as HTML, from its sections `shown` and their figures `drawn`."""
     run, scripts = results.run, [text("tables.js"), text("viewer.js"), text("folds.js"), text("curves.js")]
     head = summary.head(run, results.numbers)
     pictures = _leading(drawn, head.measure)
@@ -153,9 +156,9 @@ def render(
 
 
 def _leading(drawn: Mapping[str, Sequence[Drawn]], measure: str) -> list[Drawn]:
-    """Return the figures that a page begins with: how the arms learned, and their results.
+    """Return the figures that a page begins with: how the arms learned, and their numbers before and after.
 
-    measure: the measure that compares arms.
+    `measure` is the metric that arms are compared by.
     """
     named = {figure.name: figure for of_section in drawn.values() for figure in of_section}
     figures = [named.get(series.main(named, measure)), named.get(arms_view.BEFORE_AFTER)]
@@ -163,13 +166,13 @@ def _leading(drawn: Mapping[str, Sequence[Drawn]], measure: str) -> list[Drawn]:
 
 
 def hashes(scripts: Sequence[str]) -> str:
-    """Return the sources for the page's policy that let these scripts run, and no others."""
+    """Return the sources for the page's Content-Security-Policy that let only these scripts run."""
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
 def text(name: str) -> str:
-    """Return a file from the folder of templates that is not itself a template."""
+    """Return the text of a style sheet or script in the folder of templates."""
     return (Path(page.__file__).parent / "templates" / name).read_text(encoding="utf-8").removesuffix("\n")
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a page, section by section, and the content that each section shows."""
+"""The numbers of a report, section by section, and the tables and figures of each section."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ from analysis.verdicts import view as verdicts_view
 
 @dataclass(frozen=True)
 class Results:
-    """All numbers of a run, in the order of the page; None for a section that the recipe does not ask for."""
+    """All numbers of a run, a field for each section of the page; None for sections that the recipe lacks."""
 
     run: Run
     table: pd.DataFrame  # the tidy table of numbers.table
@@ -44,12 +44,15 @@ class Results:
 
     @property
     def numbers(self) -> pd.DataFrame:
-        """The final numbers."""
+        """The final numbers of the run: the rows of `table` without learning curves."""
         return final(self.table)
 
 
 def build(run: Run, table: pd.DataFrame) -> Results:
-    """Return the numbers of every section, from the tidy table of a run, and its artefacts or record."""
+    """Return the numbers of every section; `table` is the tidy table of the run.
+
+    Other numbers are read from the run's artefacts or from its record.
+    """
     numbers = final(table)
     preferred = preferences.build(run, table)
     return Results(
@@ -68,7 +71,7 @@ def build(run: Run, table: pd.DataFrame) -> Results:
 
 
 def views(results: Results) -> dict[str, View]:
-    """Return a section's name in the templates -> its content, in the order of the page."""
+    """Return each section's name in the templates -> its tables and figures, in the order of the page."""
     run, table, numbers = results.run, results.table, results.numbers
     health = results.provenance.health
     return {

@@ -1,7 +1,7 @@
-"""A picture of rows of squares, each with the verdicts on one statement in it, as a small SVG.
+"""An SVG picture with rows of squares; a square shows the verdicts on the claims that test one statement.
 
-A square whose claims came to one verdict has its colour and sign. A square with more verdicts is divided:
-each verdict has the share of its claims.
+If all claims have one verdict, the square has the colour and the sign of this verdict. Otherwise it is
+divided: each verdict has an area in proportion to its claims.
 """
 
 from collections import defaultdict
@@ -14,13 +14,13 @@ from analysis.page.palette import VERDICT_COLOURS
 from analysis.verdicts.claims import NOT_TESTED, VERDICTS
 from analysis.verdicts.rule import EQUIVALENT, OPEN, REVERSED, SHOWN, SMALLER
 
-NO_CLAIM = "no claim"  # the word of a statement that no claim tests
+NO_CLAIM = "no claim"  # word in place of a verdict, for a statement that no claim tests
 WORDS = (*VERDICTS, NO_CLAIM)
-SIDE, GAP, LETTER, EDGE = 16, 5, 6.4, 8  # size of a square, of a gap, of a letter and of the margin
+SIDE, GAP, LETTER, EDGE = 16, 5, 6.4, 8  # pixels: side of a square, gap, width of a letter, margin
 ROW = SIDE + 8
-COLUMNS = 4  # of the legend, whose last entry may be longer than the others
+COLUMNS = 4  # columns of the legend, whose last entry may be longer than the others
 PAPER, WELL = "#ffffff", "#eceef1"  # the background, and the filling of an open square
-SIGNS = {  # lines from the corner of a square
+SIGNS = {  # verdict -> its sign, as an SVG path from the upper left corner of a square
     SHOWN: "m4 8.5l3 3.5l5.5-8",
     SMALLER: "m11 3.5l-6 4.5l6 4.5",
     EQUIVALENT: "m4 6h8m-8 4h8",
@@ -29,7 +29,7 @@ SIGNS = {  # lines from the corner of a square
     NOT_TESTED: "m5 8h6",
 }
 DECIDED = (SHOWN, SMALLER, EQUIVALENT, REVERSED)
-# word -> the attributes of its area
+# word -> the SVG attributes of its area
 LOOKS: Mapping[str, str] = {word: f'fill="{VERDICT_COLOURS[word]}"' for word in DECIDED} | {
     OPEN: f'fill="{WELL}" stroke="{VERDICT_COLOURS[OPEN]}"',
     NOT_TESTED: f'fill="none" stroke="{VERDICT_COLOURS[NOT_TESTED]}" stroke-dasharray="2"',
@@ -42,14 +42,14 @@ HEAD = (
 
 
 class Row(NamedTuple):
-    """A row: its name, and the verdicts in each of its squares, which are of WORDS."""
+    """A row of squares: its name, and the words (of WORDS) in each square, one for each claim."""
 
     name: str
     squares: Sequence[Sequence[str]]
 
 
 class _Square(NamedTuple):
-    """A square, by the place of its corner."""
+    """A square with its upper left corner in pixels; `words` has a word for each claim."""
 
     x: float
     y: float
@@ -57,13 +57,13 @@ class _Square(NamedTuple):
 
     @property
     def sign(self) -> str:
-        """The sign of the only verdict; "" if there are more, or if it has no sign."""
+        """The sign of the square's only verdict; "" if there are several verdicts, or if it has no sign."""
         (first, *others) = dict.fromkeys(self.words)
         return "" if others else SIGNS.get(first, "")
 
 
 def draw(rows: Sequence[Row], divided: str) -> str:
-    """Return the picture, with a legend below it; `divided` says in words what a divided square is."""
+    """Return the picture as SVG, with a legend; `divided` is the legend's text for a divided square."""
     left = EDGE + LETTER * max(len(row.name) for row in rows) + GAP
     most = max(len(row.squares) for row in rows)
     column = SIDE + GAP * 4 + LETTER * max(map(len, WORDS))
@@ -88,7 +88,7 @@ def _text(x: float, y: float, text: str) -> Markup:
 
 
 def _paths(squares: Sequence[_Square]) -> Iterator[Markup]:
-    """Yield a path for all areas of one verdict, and then one for all signs of a colour."""
+    """Yield an SVG path for each word, with all its areas, and then one for each colour of signs."""
     shapes: dict[str, list[str]] = defaultdict(list)
     light: list[str] = []
     dark: list[str] = []
@@ -106,7 +106,7 @@ def _paths(squares: Sequence[_Square]) -> Iterator[Markup]:
 
 
 def _areas(square: _Square) -> Iterator[tuple[str, float, float]]:
-    """Yield each verdict of a square with the left edge and the width of its area."""
+    """Yield each word of a square, with the left edge and the width of its area in pixels."""
     x = square.x
     for word in WORDS:
         if share := square.words.count(word) / len(square.words):

@@ -1,7 +1,7 @@
-"""Statements that others make, beside the claims here that test them and the verdicts on these claims.
+"""Statements of papers and guides, beside the claims that test them here and the verdicts on these claims.
 
-A YAML file lists the statements in named groups. Each has the claims that test it, or the reason why no claim
-does; every verdict comes from a record.
+A YAML file lists the statements in named groups. Each statement has the claims that test it, or the reason
+why no claim does. Every verdict comes from a record.
 """
 
 from collections import defaultdict
@@ -22,36 +22,36 @@ UNJUDGED = "no record yet"
 
 
 class Statement(Model):
-    """A statement, where it is made, and the claims that test it or the reason why there are none."""
+    """A statement: its text, its place in the paper, and the claims that test it or why no claim does."""
 
     says: Line
     where: Line | None = None  # section, table or figure of a paper
-    claims: Items[Line] = ()  # each is recipe/claim
-    why: Line | None = None
+    claims: Items[Line] = ()  # each claim is written as recipe/claim
+    why: Line | None = None  # why no claim tests the statement
 
 
 class Group(Model):
     """Statements about one topic, or of one paper."""
 
     name: Line
-    paper: Paper | None = None  # written as the claims of recipes write it
+    paper: Paper | None = None  # the paper, written as in the claims of recipes
     statements: Some[Statement]
 
     @property
     def url(self) -> str:
-        """The address of the paper; "" for a topic."""
+        """The address of the group's paper; "" if the group is about a topic."""
         return address(self.paper) if self.paper else ""
 
 
 class Groups(Model):
-    """The content of a file."""
+    """The content of a file of statements."""
 
     groups: Some[Group]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A claim that tests a statement: its text, its verdict, its effect, and the record that judges it."""
+    """A claim that tests a statement: its text, its verdict, our difference, and the record they are from."""
 
     says: str
     word: str
@@ -63,7 +63,7 @@ Answers = dict[str, Sequence[Answer]]  # recipe/claim -> an answer for each reco
 
 
 def read_groups(file: Path, graph: Graph) -> list[Group]:
-    """Return the groups of a file, without statements about recipes that `graph` lacks.
+    """Return the groups of a file, without statements whose claims are of recipes that `graph` lacks.
 
     Raises UserError for a mistake in the file, for a claim that its recipe does not make, and for a statement
     that has neither claims nor a reason, or both.
@@ -93,7 +93,7 @@ def _checked(statements: Sequence[Statement], file: str, graph: Graph) -> Iterat
 
 
 def answers(folder: Path, graph: Graph) -> Answers:
-    """Return recipe/claim -> its results in the records in `folder`; without a record, that it has none."""
+    """Return recipe/claim -> an answer for each record in `folder`; without a record, an answer saying so."""
     judged = defaultdict(list)
     for line in scoreboard.lines(folder, graph):
         answer = Answer(scoreboard.marked(line), line.word, line.ours, line.record)
@@ -107,14 +107,14 @@ def answers(folder: Path, graph: Graph) -> Answers:
 
 
 def _unjudged(claim: Claim, recipe: Recipe) -> Answer:
-    """Return the answer of a claim without a record; it names the scales of the claim if cpu is not one."""
+    """Return the answer for a claim without a record; it names the claim's scales unless cpu is one."""
     scales = [scale for scale in recipe.scales if claim.is_at(scale)]
     word = UNJUDGED if "cpu" in scales else f"{UNJUDGED}, at scale {' or '.join(scales)}"
     return Answer(scoreboard.marked(claim), word, "", "")
 
 
 def table(who: str, statements: Sequence[Statement], answered: Answers) -> str:
-    """Return a Markdown table of statements; `who` says them. Each claim has a row."""
+    """Return a Markdown table of statements with a row for each claim; `who`: `a guide` or `the paper`."""
     placed = any(statement.where for statement in statements)
     head = (f"{who} says", *(["where"] if placed else []), "we ask", "we found")
     rows = [head, ("---",) * len(head)]
@@ -127,7 +127,7 @@ def table(who: str, statements: Sequence[Statement], answered: Answers) -> str:
 
 
 def _asked(statement: Statement, answered: Answers) -> Iterator[tuple[str, str]]:
-    """Yield what each claim asks and its verdict, or the reason why there is no claim."""
+    """Yield the text and the verdict of each claim of a statement, or the reason why there is no claim."""
     if statement.why:
         yield statement.why, ""
     for place in statement.claims:

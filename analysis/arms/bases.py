@@ -10,22 +10,21 @@ from analysis.numbers.means import number
 from analysis.numbers.recorded import title
 from analysis.numbers.run import Run
 
-# a file beside the records, with the columns record, claim, base (the seed that pretrained it), seed,
-# difference
+# a file beside the records: columns record, claim, base (the seed that pretrained it), seed, difference
 OTHERS = "other_bases.csv"
 
 
 def one_base(run: Run) -> str:
-    """Return the sentence that all seeds share one base model; "" if they do not share one."""
+    """Return a sentence that says that all seeds share one base model; "" if they do not."""
     if not shares_base(run):
         return ""
     return "All seeds share one base model, so the intervals say nothing of other base models."
 
 
 def one_base_each(runs: Iterable[Run]) -> str:
-    """Return the sentence for several runs; if runs differ, it names the rarer kind.
+    """Return a sentence that says in which of several runs all seeds share one base model; "" if in none.
 
-    The two kinds are runs with one base model, and runs with a base model for each seed.
+    It names the runs with one base model or, if these are the majority, the other runs.
     """
     shared: list[str] = []
     varied: list[str] = []
@@ -40,9 +39,10 @@ def one_base_each(runs: Iterable[Run]) -> str:
 
 
 def others(folder: Path, records: Iterable[str]) -> str:
-    """Return the results of these records' claims with other base models, in sentences.
+    """Return sentences on the results of these records' claims with other base models.
 
-    The text is empty if no claim was tried with another base model.
+    `folder` has the records and the file OTHERS. The text is empty if no claim was tried with another base
+    model.
     """
     if not (folder / OTHERS).exists():
         return ""

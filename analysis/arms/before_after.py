@@ -1,4 +1,4 @@
-"""Figures of evaluations in a panel for each arm: before training (grey) and after, by k or difficulty."""
+"""Figures of evaluations before training (grey) and after it, by k or difficulty; a panel for each arm."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ Curve = dict[float, Mean]  # x -> mean and interval
 
 
 def pass_at_k(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> Figure | None:
-    """Draw pass@k against k with 95% bands; a dotted line marks where the two curves surely cross."""
+    """Draw pass@k against k with 95% bands; a dotted line marks where the curves cross (crossing_of())."""
     by_place = curves(run, table, f"{task}/pass@")
     figure = _draw(run, by_place, palette, "k samples")
     if figure is None:
@@ -43,7 +43,7 @@ def by_difficulty(
 
 
 def curves(run: Run, table: pd.DataFrame, prefix: str) -> dict[tuple[str, str], Curve]:
-    """Return (arm, checkpoint) -> the metrics `<prefix><x>` by rising x; unmeasured ones are left out."""
+    """Return (arm, checkpoint) -> x -> the mean of the metric `<prefix><x>`, by rising x."""
     rows = table[table.metric.str.startswith(prefix) & table.node.isin(run.ends) & table.step.isna()]
     by_place: dict[tuple[str, str], Curve] = {}
     for (arm, node, metric), group in rows.groupby(["arm", "node", "metric"], sort=False):
@@ -54,9 +54,9 @@ def curves(run: Run, table: pd.DataFrame, prefix: str) -> dict[tuple[str, str], 
 
 
 def crossing_of(by_place: Mapping[tuple[str, str], Curve], arm: str, ends: Sequence[str]) -> float | None:
-    """Return where the mean curves of an arm cross; None unless each is surely above the other at some k.
+    """Return the k at which an arm's mean curves before and after training cross.
 
-    A curve is surely above another if their intervals do not overlap.
+    The result is None unless each curve is surely above the other at some k: their intervals do not overlap.
     """
     sides = [by_place.get((arm, end), {}) for end in ends]
     if len(sides) < 2:
@@ -94,5 +94,5 @@ def _draw(
 
 
 def _arms(run: Run, by_place: Mapping[tuple[str, str], Curve]) -> list[str]:
-    """Return the arms with a measured last checkpoint, which have a panel, in the run's order."""
+    """Return the arms whose last checkpoint was measured, in the run's order; they have a panel."""
     return [arm for arm in run.arms if any((arm, end) in by_place for end in run.ends[-1:])]

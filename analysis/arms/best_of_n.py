@@ -24,7 +24,10 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
 
 
 def draw(frame: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
-    """Draw the rows of selectors.selectors(); the curve of a reward model has the colour of its arm."""
+    """Draw accuracy against n for each selector in `frame`, a table of selectors.selectors().
+
+    The curve of a reward model has the colour of its arm. The result is None if the table is empty.
+    """
     if not len(frame):
         return None
     panels = list(frame.groupby(["task", "policy"], sort=False))
@@ -57,7 +60,7 @@ def _line(x: Any, y: Any, selector: str, colour: str) -> Line2D:
 
 
 def in_words(frame: pd.DataFrame) -> str:
-    """Return the values at the ends of the curves, in words."""
+    """Return the accuracy at the largest n of each curve, in words."""
     several = frame.arm[frame.arm != ""].nunique() > 1
     said = []
     for (task, policy), group in frame.groupby(["task", "policy"], sort=False):

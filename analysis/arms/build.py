@@ -10,7 +10,7 @@ from analysis.numbers.run import Run
 
 @dataclass(frozen=True)
 class Arms:
-    """The final numbers of every checkpoint of every arm; the tables are empty if the run has no data."""
+    """The tables of the final numbers of every checkpoint; a table is empty if the run has no data for it."""
 
     levels: pd.DataFrame
     best_of_n: pd.DataFrame
@@ -19,7 +19,7 @@ class Arms:
 
 
 def build(run: Run, numbers: pd.DataFrame) -> Arms:
-    """Return the tables, from the final numbers of a run."""
+    """Return the tables of section "results", from the final numbers of a run."""
     rows = levels.levels(run, numbers)
     return Arms(
         rows,

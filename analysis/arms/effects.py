@@ -19,7 +19,10 @@ ARROW = "\N{RIGHTWARDS ARROW}"
 def against_base(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """Return every other arm's final `measure` minus the first arm's, paired by seed; the best arm first."""
+    """Return a row for every arm but the first: its final `measure` minus the first arm's, paired by seed.
+
+    The row with the largest difference comes first.
+    """
     metric = f"{task}/{measure}"
     differences = [_difference(run, table, metric, arm, run.arms[0], palette) for arm in run.arms[1:]]
     return sorted(filter(None, differences), key=lambda row: -row.mean)
@@ -28,7 +31,10 @@ def against_base(
 def before_after(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """Return every arm's `measure` after and before training; no rows if there is only one checkpoint."""
+    """Return a row for every arm: its `measure` before and after training.
+
+    There are no rows if only one checkpoint is evaluated.
+    """
     metric, rows = f"{task}/{measure}", []
     for arm in run.arms if len(run.ends) > 1 else ():
         before, after = (measured(table, f"{arm}/{checkpoint}", metric) for checkpoint in run.ends)
@@ -43,9 +49,10 @@ def before_after(
 def ladder(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """Return the final `measure` of the arms of the recipe's `ladder`.
+    """Return a row for each arm of the recipe's `ladder`: its final `measure`.
 
-    The text of a row is the difference from the arm before it.
+    The text of a row is the difference from the row before. There are no rows if fewer than two arms have the
+    measure.
     """
     metric = f"{task}/{measure}"
     rungs: list[interval_rows.Row] = []
@@ -66,7 +73,10 @@ def ladder(
 def leave_one_out(
     run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str], measure: str = "accuracy"
 ) -> list[interval_rows.Row]:
-    """Return the arms of the recipe's `leave_one_out.without`, minus the arm `full`, paired by seed."""
+    """Return a row for each arm of the recipe's `leave_one_out.without`: its final `measure` minus `full`'s.
+
+    The differences are paired by seed.
+    """
     named = run.document.leave_one_out
     if named is None:
         return []
@@ -76,9 +86,10 @@ def leave_one_out(
 
 
 def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str]) -> list[interval_rows.Row]:
-    """Return the interquartile mean of final accuracy over seeds x levels of difficulty, the best arm first.
+    """Return a row for each arm: the interquartile mean of final accuracy over seeds and difficulties.
 
-    Every arm is measured on the levels that all arms have; arms with fewer than two models are left out.
+    The best arm comes first. Only levels that all arms have count. Arms with fewer than two models are left
+    out.
     """
     grids = {arm: _levels(table, arm, run.ends[-1] if run.ends else "", task) for arm in run.arms}
     grids = {arm: grid for arm, grid in grids.items() if len(grid) > 1}
@@ -96,7 +107,10 @@ def by_level(run: Run, table: pd.DataFrame, task: str, palette: Mapping[str, str
 
 
 def _levels(table: pd.DataFrame, arm: str, node: str, task: str) -> pd.DataFrame:
-    """Return accuracy at a checkpoint: models x the levels of difficulty that every model has."""
+    """Return accuracy at a checkpoint: a row for each model, a column for each level of difficulty.
+
+    Only levels that all of these models have are columns.
+    """
     prefix = f"{task}/accuracy/difficulty="
     rows = table[(table.arm == arm) & (table.node == node) & table.metric.str.startswith(prefix)]
     rows = rows.drop_duplicates(["source", "metric"])

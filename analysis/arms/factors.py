@@ -1,4 +1,4 @@
-"""The figure of dials: a panel for each factor, with the final accuracy of arms that differ in it alone."""
+"""The figure of factors: a panel for each factor, with the final result of arms that differ only in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Level:
 
 
 def levels(run: Run, table: pd.DataFrame, task: str, measure: str) -> dict[str, list[Level]]:
-    """Return the measured levels of each of the recipe's `factors` that has at least two of them."""
+    """Return each factor of the recipe -> its measured levels; factors with fewer than two are left out."""
     measured_levels = {
         factor: [
             Level(name, arm, mean)
@@ -39,7 +39,10 @@ def levels(run: Run, table: pd.DataFrame, task: str, measure: str) -> dict[str, 
 def draw(
     by_factor: Mapping[str, list[Level]], base: str, palette: Mapping[str, str], label: str
 ) -> Figure | None:
-    """Draw a panel for each factor on one axis of results, with a dotted line at the arm `base`."""
+    """Draw a panel for each factor, all with the same y axis, and a dotted line at the arm `base`.
+
+    `label` is the label of the y axis. The result is None without factors.
+    """
     if not by_factor:
         return None
     figure, axes = panels(list(by_factor), own_x=True)

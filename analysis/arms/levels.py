@@ -13,7 +13,7 @@ from encore.recipe.metric_names import OF_TOOL
 
 
 def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
-    """Return (arm, checkpoint, task) with the best template, if several templates were tried."""
+    """Return (arm, checkpoint, task) of each task whose template is the best for the same problems."""
     best = set()
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
@@ -30,9 +30,12 @@ def _best_templates(run: Run, table: pd.DataFrame) -> set[tuple[str, str, str]]:
 
 
 def levels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each checkpoint and task; a shared checkpoint has one row, its owner's."""
+    """Return the table of arms, with a row for each checkpoint and task and columns for each metric.
+
+    A checkpoint that arms share has one row, under the first of them.
+    """
     best, seen, rows = _best_templates(run, table), set(), []
-    compared: dict[str, str] = {}  # task -> the metric whose numbers must exist
+    compared: dict[str, str] = {}  # task -> the metric that a checkpoint must have to get a row
     for arm in run.arms:
         for checkpoint in run.checkpoints(arm):
             for task in tasks(run, arm, checkpoint):
@@ -62,7 +65,7 @@ def levels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
-    """Return column name -> metric."""
+    """Return each column's name -> the metric that it shows, for one task."""
     metrics = set(table.metric)
     columns = {leaf: f"{task}/{leaf}" for leaf in PREFERENCES if f"{task}/{leaf}" in metrics}
     columns |= {"accuracy": f"{task}/accuracy"}
@@ -76,7 +79,7 @@ def _columns(table: pd.DataFrame, task: str) -> dict[str, str]:
 
 
 def levels_shown(run: Run, frame: pd.DataFrame, by: Mapping[tuple[str, str, str], str]) -> pd.DataFrame:
-    """Return the table for readers: some metrics with intervals, and a mark at the best of several templates.
+    """Return the table of arms for readers, with a mark at the best of several templates.
 
     `by` maps (arm, checkpoint, task) to the best of a base model's candidate templates.
     """

@@ -7,7 +7,7 @@ from encore.recipe.protocols import KEY, departures, protocols
 
 
 class Followed(NamedTuple):
-    """A task that follows a named protocol."""
+    """An evaluation task that follows a published protocol."""
 
     task: str
     protocol: str
@@ -17,7 +17,7 @@ class Followed(NamedTuple):
 
 
 def followed(run: Run) -> list[Followed]:
-    """Return each task that names a protocol; a task that is equal in several arms comes once."""
+    """Return each task that names a protocol; a task that is the same in several arms comes once."""
     result: dict[Followed, None] = {}
     for arm in run.arms:
         for name, task in run.recipe.layers.merged(run.scale, arm, "evals").get("tasks", {}).items():

@@ -1,4 +1,4 @@
-"""Accuracy of the best of n samples by their selector: a reward model, the majority, an oracle.
+"""Accuracy of the answer that is selected from n samples: by a reward model, the majority, or an oracle.
 
 The comparison follows Lightman et al. (2023, arXiv 2305.20050, Fig. 3) and Wang et al. (2023, arXiv
 2312.08935).
@@ -17,22 +17,22 @@ from encore.recipe.kinds.reward_model import RewardModelStage
 from encore.recipe.metric_names import SELECTORS, task_of
 
 COLUMNS = ["task", "policy", "arm", "selector", "n", "accuracy", "low", "high"]
-# name of a reward model's score of the whole completion, by its `labels`; without labels it learnt from
-# comparisons
+# `labels` of a reward model -> the name of its score of the whole completion; without labels, it was trained
+# on comparisons
 WHOLE = {"steps": "PRM, last step", "outcome": "ORM"}
 COMPARED = "reward model"
 BY_STEPS = {"bon_product": "PRM, product", "bon_min": "PRM, minimum"}
 ORACLE = "oracle (pass@n)"
-BESIDE = {"maj": "majority", "pass": ORACLE}  # selectors that are not reward models
+BESIDE = {"maj": "majority", "pass": ORACLE}  # metric -> its selector that is no reward model
 ORDER = (*BY_STEPS.values(), *WHOLE.values(), COMPARED, *BESIDE.values())
-Found = tuple[str, str, dict[int, Mean]]  # arm, or "" without one; selector; n -> accuracy
+Found = tuple[str, str, dict[int, Mean]]  # arm of the reward model, or ""; selector; n -> accuracy
 
 
 def selectors(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each task, policy, selector and n, if a reward model selects for two n or more.
+    """Return a row for each task, policy, selector and n, with the accuracy of the selected answer.
 
-    `arm` is the reward model's arm, "" without a reward model. A policy that arms share is one policy, under
-    the name that preferences.contenders gives it.
+    A policy has rows only if a reward model selects for two values of n or more. `arm` is the arm of the
+    reward model; "" if the selector is no reward model. `policy` is a name from preferences.contenders.
     """
     selected = {task_of(metric) for metric in numbers.metric.unique() if "/accuracy/bon" in metric}
     by_task = {
@@ -63,7 +63,10 @@ def _of_policy(run: Run, numbers: pd.DataFrame, task: str, policy: Contender) ->
 
 
 def _selected(run: Run, numbers: pd.DataFrame, task: str, places: list[Contender]) -> Iterator[Found]:
-    """Yield the selections of reward models at these places; an evaluation that arms share comes once."""
+    """Yield arm, selector and curve for each reward model that selects at these places.
+
+    An evaluation that arms share comes once.
+    """
     seen = set()
     for place in places:
         for best in SELECTORS.values():
@@ -78,14 +81,14 @@ def _selected(run: Run, numbers: pd.DataFrame, task: str, places: list[Contender
 
 
 def _whole(run: Run, place: Contender) -> str:
-    """Return the name of the arm's reward model if it selects by its score of the whole completion."""
+    """Return the selector's name for a reward model that selects by its score of the whole completion."""
     proxy = run.graph.inputs(run.evaluation(place.arm, place.checkpoint))["proxy"]
     stage = run.graph.stage(proxy)
     return WHOLE.get(stage.labels or "", COMPARED) if isinstance(stage, RewardModelStage) else COMPARED
 
 
 def selectors_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with the largest n, without columns that have no content."""
+    """Return the rows with the largest n for readers, without columns that have the same value everywhere."""
     rows = [
         {
             "task": task,

@@ -11,9 +11,10 @@ from encore.recipe.sensitivity import OWN
 
 
 def templates(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each base model, task and template: accuracy, and for how many models it is the best.
+    """Return a row for each base model, task and candidate template, with the accuracy by this template.
 
-    A base model that arms share appears once, under its owner.
+    `best_of` is the number of models (one for each seed) whose best template it is. A base model that arms
+    share has rows once, under the first of them.
     """
     rows, seen = [], set()
     for arm in run.arms:
@@ -49,9 +50,9 @@ def templates_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def best(frame: pd.DataFrame) -> dict[tuple[str, str, str], str]:
-    """Return (arm, checkpoint, task) -> the templates by which its models are measured.
+    """Return (arm, checkpoint, task) -> the best templates of its models, joined by commas.
 
-    `frame` has the rows of templates().
+    `frame` is a table of templates().
     """
     result: dict[tuple[str, str, str], str] = {}
     for row in frame.to_dict("records"):
@@ -62,5 +63,5 @@ def best(frame: pd.DataFrame) -> dict[tuple[str, str, str], str]:
 
 
 def _chosen(run: Run, source: str, task: str) -> str:
-    """Return the template that an evaluation has found to be the best."""
+    """Return the template that an evaluation found to be the best; `source` is the file of its result."""
     return ((read_json(run.artefact(source)) or {}).get("tasks", {}).get(task) or {}).get("template", OWN)

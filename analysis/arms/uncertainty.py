@@ -1,4 +1,4 @@
-"""The coverage of the report's intervals: what they include and what they leave out."""
+"""The meaning of a report's intervals, what they leave out, and the causes of the variance of accuracy."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ BASE, PROBLEMS = "base model", "problems"  # parts of a run that seeds may share
 
 
 def fixed(run: Run) -> str:
-    """Return in a few words what stays the same from seed to seed, and is therefore not in the intervals."""
+    """Return a phrase on what all seeds share, whose variation the intervals therefore leave out."""
     kept = _kept(run)
     if kept:
         return "for " + " and ".join(f"{'this' if part == BASE else 'these'} {part}" for part in kept)
@@ -26,7 +26,7 @@ def fixed(run: Run) -> str:
 
 
 def scope(run: Run) -> str:
-    """Return, in a sentence, what an interval over seeds is about and what it cannot say."""
+    """Return a sentence on which variation an interval over seeds includes, and which it leaves out."""
     kept = _kept(run)
     if not kept:
         return (
@@ -44,14 +44,17 @@ def scope(run: Run) -> str:
 
 
 def _kept(run: Run) -> tuple[str, ...]:
-    """Return the parts that all seeds of a run share: the base model, the held-out problems."""
+    """Return which parts all seeds of a run share: BASE, PROBLEMS, both or neither."""
     first = run.nodes(run.arms[0], run.seeds[0])
     anew = any(run.graph.drawn_tasks(node) for node in first if node.kind == "eval")
     return (BASE,) * shares_base(run) + (PROBLEMS,) * (not anew)
 
 
 def shares_base(run: Run) -> bool:
-    """Return whether all seeds of the first arm start from the same model, pinned or from outside."""
+    """Return whether all seeds of the first arm start from the same model.
+
+    It may be a stage that is pinned to one seed, or a model from outside.
+    """
     grids = [run.nodes(run.arms[0], seed) for seed in run.seeds_of(run.arms[0])]
     stages = [{node for node in grid if node.kind == "stage"} for grid in grids]
     pinned = set.intersection(*stages) if len(stages) > 1 else set()
@@ -59,7 +62,7 @@ def shares_base(run: Run) -> bool:
 
 
 def intervals(n: int) -> str:
-    """Return the beginning of a sentence that says what the intervals of a page are."""
+    """Return the beginning of a sentence on what the intervals of a page are, for a run of n seeds."""
     if n < 2:
         return "Intervals are 95%, over problems"
     if n > RANGE:
@@ -71,7 +74,10 @@ def intervals(n: int) -> str:
 
 
 def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the standard error of each accuracy in `rows` of levels(), and the shares of its causes."""
+    """Return a row for each accuracy in `rows`, a table of levels.levels().
+
+    It has the standard error, and the share of each of the components() in its square, as text.
+    """
     shown = []
     read: dict[Node, dict[str, dict[Any, float]]] = {}
     for row in rows.to_dict("records"):
@@ -96,22 +102,20 @@ def parts(run: Run, table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 def components(
     accuracies: Sequence[float], items: float, sampling: float, rates: np.ndarray | None
 ) -> dict[str, float]:
-    """Return the parts of the variance of a mean accuracy over models.
+    """Return the parts of the variance of a mean accuracy over models, which add up to its squared error.
 
-    They add up to its standard error squared:
+        problems   the choice of problems: if all seeds answer the same problems, no number of seeds
+                   averages this part out
+        sampling   the random sampling of answers
+        seeds      the training of other models (for two models or more): the variance between models
+                   minus the variance of sampling
 
-        problems   other problems would have been drawn: no number of seeds averages this out if all
-                   seeds answer the same problems
-        sampling   other answers would have been sampled
-        seeds      other models would have been trained (for two models or more): their variance minus
-               the variance of sampling
-
-    `accuracies` has one value for each model. `items` and `sampling` are the means over models of
+    `accuracies` has a value for each model. `items` and `sampling` are the means over models of
     evals.passk.variance. `rates` (models, items) are the shares of right answers; None if each model was
-    asked other problems. It is a two-way random effects model, or without rates a model of problems within
-    seeds; unbiased, before parts below zero are set to 0. The part of the problems is the mean covariance of
-    two models' rates: what they have in common. Which problems one model happens to be better at changes with
-    the next seed. `items` has both in it; it is used if there is only one model.
+    asked other problems. The parts are unbiased estimates of a two-way random effects model (without `rates`,
+    of problems nested in seeds), except that negative parts are set to 0. With several models, the part of
+    the problems is the mean covariance of two models' rates, because `items` also contains which problems a
+    single model happens to be better at.
     """
     n = len(accuracies)
     squares = {"problems": items if rates is not None else items / n, "sampling": sampling / n}
@@ -130,14 +134,17 @@ def components(
 def _rates(
     run: Run, arm: str, checkpoint: str, task: str, read: dict[Node, dict[str, dict[Any, float]]]
 ) -> np.ndarray:
-    """Return the share of right answers (models, items) on items that all models got; `read`: a cache."""
+    """Return the share of right answers (models, items), on the items that all models were asked.
+
+    `read` caches the shares of each evaluation.
+    """
     asked = [run.evaluation(arm, checkpoint, seed) for seed in run.seeds]
     nodes = list(dict.fromkeys(run.graph.owner(node) for node in asked))
     for node in nodes:
         if node not in read:
             read[node] = {}
             for row in run.samples(node):
-                if row["correct"][0] is not None:  # true if something verifies the task
+                if row["correct"][0] is not None:  # None if nothing verifies the task
                     read[node].setdefault(row["task"], {})[row["item"]] = float(np.mean(row["correct"]))
     models = [read[node][task] for node in nodes if task in read[node]]
     shared = set.intersection(*map(set, models)) if models else set()

@@ -29,14 +29,14 @@ class Page:
     levels: Cells
     best_of_n: Cells  # the table of best-of-n by selector
     parts: Cells  # the parts of the variance of accuracy
-    intervals: str  # the name of the intervals, by the number of seeds
-    fixed: str  # what stays the same from seed to seed
+    intervals: str  # a sentence's beginning on what the intervals are: uncertainty.intervals()
+    fixed: str  # a phrase on what all seeds share: uncertainty.fixed()
     templates: Cells  # the table of base models with several templates
     protocols: list[protocols.Followed]
 
 
 def view(run: Run, numbers: pd.DataFrame, arms: Arms, elsewhere: set[str]) -> View:
-    """Return the section; `elsewhere` are tasks with their numbers in the tables of another section."""
+    """Return the section of results; its page leaves out tasks in `elsewhere`, shown by another section."""
     by = best(arms.templates)
     every = Table("arms", "Arms and metrics", arms.levels, levels_shown(run, arms.levels, by))
     title = "Accuracy of the best of n by what selects it"

@@ -1,6 +1,7 @@
 """The numbers of section "coverage": where curves of pass@k cross, and which problems are solved.
 
-Every other checkpoint of every arm is compared with the base, on every task that both were asked.
+The base is the checkpoint that the recipe's key `coverage` names. It is compared with every other checkpoint
+of its arm, on every task that both were asked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from encore.recipe.metric_names import FAMILIAR
 
-# shares of problems that add up to 1, and the models that solve them
+# metric of numbers.coverage -> which of the two models solve these problems; the shares add up to 1
 SOLVED = {"both": "both", "lost": "base alone", "gained": "it alone", "neither": "neither"}
 PERPLEXITY = "perplexity_correct"
 
@@ -38,15 +39,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The compared checkpoints, and the two tables of their problems."""
+    """The compared checkpoints, and the tables of crossovers() and solved()."""
 
-    by_task: Mapping[str, Sequence[Place]]  # no list of places is empty
+    by_task: Mapping[str, Sequence[Place]]  # task -> the checkpoints compared on it, one or more
     crossovers: pd.DataFrame
     solved: pd.DataFrame
 
 
 def build(run: Run, numbers: pd.DataFrame) -> Coverage | None:
-    """Return the tables, from the final numbers of a run; None if its recipe asks for no coverage."""
+    """Return the coverage of a run, from its final numbers; None if its recipe lacks the key `coverage`."""
     compared = by_task(run, numbers)
     if not compared:
         return None
@@ -77,7 +78,10 @@ def curve(numbers: pd.DataFrame, at: str, task: str) -> dict[int, Mean]:
 
 
 def crossovers(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) -> pd.DataFrame:
-    """Return a row for each task and checkpoint: pass@k at both ends, crossover, leading range."""
+    """Return a row for each task and checkpoint: pass@k at the smallest and largest k, and the crossover.
+
+    The crossover is the median over seeds, from the smallest to the largest; both models have their pass@k.
+    """
     rows = []
     for task, places in by_task.items():
         for place in places:
@@ -103,9 +107,9 @@ def crossovers(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) ->
 
 
 def solved(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) -> pd.DataFrame:
-    """Return a row for each task, checkpoint and measure, with its mean over seeds and interval.
+    """Return a row for each task, checkpoint and measure: its mean over seeds, and the interval.
 
-    The numbers are nan if the measure is missing.
+    Both are nan if the measure is missing.
     """
     rows = []
     for task, places in by_task.items():
@@ -121,7 +125,7 @@ def solved(numbers: pd.DataFrame, by_task: Mapping[str, Sequence[Place]]) -> pd.
 
 
 def _ends(numbers: pd.DataFrame, at: str, task: str) -> tuple[int, Mean, Mean]:
-    """Return the largest k of a checkpoint's curve, and its first and last mean."""
+    """Return the largest measured k of a checkpoint, and its pass@k at the smallest and the largest k."""
     means = curve(numbers, at, task)
     return max(means), means[min(means)], means[max(means)]
 

@@ -1,4 +1,4 @@
-"""The figures of section "coverage", with a panel for each task: curves of pass@k, and solved problems."""
+"""The figures of section "coverage": curves of pass@k, and bars of solved problems."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,11 +13,11 @@ from analysis.page.style import LINE, WIDTH, banded, dashes, margins, powers_of_
 BASE = "#333333"
 FILLS = {"both": "#b5b5b5", "lost": "#d55e00", "gained": "#0173b2", "neither": "#f0f0f0"}
 TALL = 0.27  # inches: the height of a bar
-Compared = Mapping[str, Sequence[Place]]  # task -> places
+Compared = Mapping[str, Sequence[Place]]  # task -> the checkpoints compared on it
 
 
 def curves(numbers: pd.DataFrame, by_task: Compared, palette: Mapping[str, str]) -> Figure | None:
-    """Draw pass@k against k with 95% bands: the base dashed, the others in the colours of their arms."""
+    """Draw pass@k against k with 95% bands, a panel for each task; the base is dashed, arms have colours."""
     arms = list(dict.fromkeys(place.arm for places in by_task.values() for place in places))
     if not arms:
         return None
@@ -37,7 +37,10 @@ def curves(numbers: pd.DataFrame, by_task: Compared, palette: Mapping[str, str])
 
 
 def solved_sets(frame: pd.DataFrame) -> Figure | None:
-    """Draw a bar for each checkpoint, from build.solved(): what the checkpoint and the base solve."""
+    """Draw a bar for each checkpoint: the shares of problems that it and the base solve.
+
+    `frame` is a table of build.solved(). The result is None if it is empty.
+    """
     if not len(frame):
         return None
     groups = list(frame.groupby("task", sort=False))
@@ -70,7 +73,7 @@ def solved_sets(frame: pd.DataFrame) -> Figure | None:
 
 
 def in_words(frame: pd.DataFrame) -> str:
-    """Return the content of the bars in words."""
+    """Return the content of the bars of solved_sets() in words."""
     if not len(frame):
         return ""
     wide = frame.pivot_table(index=["task", "checkpoint"], columns="measure", values="value", sort=False)

@@ -31,7 +31,7 @@ class Page:
 
 
 def view(run: Run, numbers: pd.DataFrame, result: Coverage | None) -> View:
-    """Return the section; an empty one if the run has no coverage."""
+    """Return the section of coverage; an empty section if `result` is None."""
     if result is None:
         return View([], [], None)
     crossed = Table(
@@ -90,7 +90,7 @@ def crossovers_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _range(row: Mapping[Any, Any]) -> str:
-    """Return `38 [21, 90]`: the median seed's crossover and the range of those that cross."""
+    """Return a text such as `38 [21, 90]`: the median crossover and its range over seeds that cross."""
     if not row["seeds that cross"]:
         return DASH
     middle, low, high = (f"{row[name]:.3g}" for name in ("crossover", "from", "to"))
@@ -98,7 +98,10 @@ def _range(row: Mapping[Any, Any]) -> str:
 
 
 def solved_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each task and checkpoint, without the columns that no row has."""
+    """Return the table of solved problems for readers, a row for each task and checkpoint.
+
+    Columns without any number are left out.
+    """
     names = {
         **SOLVED,
         "gained_by_chance": "by chance",

@@ -3,9 +3,9 @@
     python -m analysis.gallery --scale cpu
     python -m analysis.gallery --records [NAME ...]
 
-The first writes results/<scale>/index.html. The second writes results/published/index.html and a page for
-each record (or for those that are named), from the records alone: the same records give the same bytes. The
-site opens from the file system, and can be served as it is. What the manual shows of them is drawn too.
+The first command writes results/<scale>/index.html. The second writes results/published/index.html and a
+page for each record (or for each named record), from the records alone: the same records give the same bytes.
+The site needs no server. The second command also draws the figures of records that the manual shows.
 """
 
 import argparse
@@ -30,7 +30,10 @@ MANUAL = Path("docs/pictures")
 
 
 def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
-    """Write the first page, and the pages of the records `names`, or of all records."""
+    """Write the pages of the records `names` (of all records if `names` is empty), and the first page.
+
+    Raises UserError if a name is unknown.
+    """
     graph = Graph(load_all())
     known = [record.name for record in folders(folder)]
     for name in names:
@@ -38,7 +41,7 @@ def of_records(names: Sequence[str], folder: Path = RECORDS) -> None:
             raise UserError(f'--records: no record "{name}" in {folder}{nearest(name, known)}')
     for name in names or known:
         if of_earlier_world(folder / name, graph):
-            # the page of such a record describes the recipe that it was run by, and is not made again
+            # the page of such a record shows the recipe as it was then, and is kept
             continue
         with TemporaryDirectory() as scratch:
             formats = ("svg", "png") if name in (*FIGURES, *PICTURES) else ("svg",)

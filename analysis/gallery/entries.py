@@ -1,4 +1,4 @@
-"""The entries of the gallery, one for each record or report: a card with a row of squares for the claims."""
+"""The entries of the gallery: a card for each record or report, with a square for each claim."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from encore.recipe.recipe import Recipe
 
 
 class Group(NamedTuple):
-    """Claims that stand in one column."""
+    """A column of a card: its name, and the claims in it."""
 
     name: str
     lines: list[Line]
 
 
 class Meaning(NamedTuple):
-    """The sign in a verdict's square, and the meaning of the verdict."""
+    """A verdict, the sign in its square, and its meaning in words."""
 
     word: str
     sign: str
@@ -45,7 +45,7 @@ MEANINGS = tuple(Meaning(word, SIGNS[word], means) for word, means in claims_tab
 
 @dataclass(frozen=True)
 class Entry:
-    """A record, or a report of this machine, as the gallery shows it."""
+    """A card of the gallery, for a published record or for a report that was made on this machine."""
 
     name: str  # name of the recipe, with the scale unless it is cpu
     scale: str
@@ -54,14 +54,14 @@ class Entry:
     shows: str  # the result, in a sentence
     judged: str  # the look at which it was judged
     lines: Sequence[Line]
-    # whether the claims were registered before the first run; None for a report, whose page says it
+    # whether the claims were registered before the first run; None for a report, whose own page says it
     registered: bool | None = None
     one_base: bool | None = None  # whether all seeds share one base model; None for a report
     sketch: sketches.Sketch | None = None
 
     @property
     def groups(self) -> list[Group]:
-        """The claims by column: papers' primary claims, papers' others, our claims."""
+        """The claims by column: papers' primary claims, papers' secondary claims, and our own claims."""
         papers, ours, _ = scoreboard.groups(self.lines)
         primary = [line for line in papers if line.family == "primary"]
         others = [line for line in papers if line.family != "primary"]
@@ -73,18 +73,18 @@ class Entry:
 
     @property
     def tally(self) -> dict[str, int]:
-        """The number of claims of papers and of ours with each verdict."""
+        """The number of claims, of papers and of ours together, with each verdict."""
         papers, ours, _ = scoreboard.groups(self.lines)
         return claims.tally([*papers, *ours])
 
     @property
     def sanity(self) -> str:
-        """The sanity checks that hold, such as `2 of 2`; empty without any."""
+        """The number of sanity checks that hold, such as `2 of 2`; empty without sanity checks."""
         return whose.passed(scoreboard.groups(self.lines)[2])
 
 
 def of_record(record: Path, graph: Graph) -> Entry:
-    """Return the entry of a record."""
+    """Return the entry of the record in a folder."""
     name, _, scale = record.name.rpartition("-")
     recipe, run = graph.recipes[name], records.run_of(record, graph)
     shows, _, judged = records.told(record, graph)
@@ -104,7 +104,7 @@ def of_record(record: Path, graph: Graph) -> Entry:
 
 
 def of_report(report: Path, recipe: Recipe, scale: str) -> Entry:
-    """Return the entry of a report; its folder has claims.csv."""
+    """Return the entry of a report; `report` is a folder with the report's claims.csv."""
     judged = report / "claims.csv"
     return Entry(
         name=recipe.name,

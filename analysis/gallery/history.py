@@ -1,7 +1,7 @@
 """The history of verdicts: how each claim of each record was judged, from version to version.
 
-A line is added if a claim's verdict, or the number of its seeds, has changed: by a new record or by a new
-rule. No line is ever removed, so a line has the word of the rule of its day.
+A line is added if a claim's verdict, or its number of seeds, has changed: by a new record or by a new rule.
+No line is ever removed or rewritten, so an old line has the word of the rule at its date.
 """
 
 from collections.abc import Iterable
@@ -36,7 +36,10 @@ def read_history(folder: Path) -> pd.DataFrame:
 def extended(
     history: pd.DataFrame, record: str, claims: pd.DataFrame, date: str, commit: str
 ) -> pd.DataFrame:
-    """Return the history with a line for each claim whose row in claims.csv differs from its last line."""
+    """Return the history with a new line for each claim whose verdict or number of seeds has changed.
+
+    `claims` are the rows of the record's claims.csv.
+    """
     last = history[history.record == record].drop_duplicates("claim", keep="last").set_index("claim")
     known = {claim: (int(row.seeds), row.verdict) for claim, row in last.iterrows()}
     new = [
@@ -50,10 +53,10 @@ def extended(
 def by_an_earlier_rule(
     history: pd.DataFrame, record: str, verdicts: Iterable[Verdict], last_run: str
 ) -> dict[str, str]:
-    """Return claim -> the earlier verdict on the same runs, if it differs.
+    """Return claim -> a text with its earlier verdict on the same runs, for claims whose verdict changed.
 
-    `last_run` is the day on which the last run of the record began. Lines from before that day are of other
-    runs, and so are lines with fewer seeds.
+    `last_run` is the day on which the last run of the record began. Lines from before that day, and lines
+    with another number of seeds, are about other runs, and are ignored.
     """
     said = {}
     lines = history[(history.record == record) & (history.date >= last_run)]
@@ -67,7 +70,7 @@ def by_an_earlier_rule(
 
 
 def changes(history: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each claim whose verdict ever changed: its verdicts with seeds, date and commit."""
+    """Return a row for each claim whose verdict ever changed, with all of its verdicts and their origins."""
     rows = []
     for (record, claim), lines in history.groupby(["record", "claim"], sort=True):
         if lines.verdict.nunique() > 1:

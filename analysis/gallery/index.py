@@ -22,7 +22,7 @@ SCRIPTS = ("tables.js", "gallery.js")
 
 @dataclass(frozen=True)
 class Method:
-    """A table of methods."""
+    """A table that compares methods, with the fields of methods.Compared; its rows are cells."""
 
     title: str
     record: str
@@ -33,7 +33,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper whose claims a reader can select, and the recipes that reproduce it."""
+    """A paper by which a reader can filter claims, and the names of the recipes that reproduce it."""
 
     name: str
     recipes: Sequence[str]
@@ -41,7 +41,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class Contents:
-    """The contents of a first page."""
+    """The contents of the first page of a gallery."""
 
     title: str
     lead: str
@@ -49,13 +49,13 @@ class Contents:
     papers: Sequence[Paper] = ()
     chance: str = ""  # sentence on how many of the shown claims are expected to be false
     elsewhere: str = ""  # sentences on the claims' results with other base models
-    mirrored: Mirror | None = None  # shown claims that were tried again
+    mirrored: Mirror | None = None  # claims that were shown, and tried again in a second world
     methods: Sequence[Method] = ()
     changes: Cells = field(default_factory=lambda: cells(pd.DataFrame()))
 
 
 def of_records(folder: Path, graph: Graph) -> Contents:
-    """Return the contents of the records in `folder`."""
+    """Return the contents of the first page of all records in `folder`."""
     recorded = folders(folder)
     listed = [entries.of_record(record, graph) for record in recorded]
     shared = [record.name for record, entry in zip(recorded, listed, strict=True) if entry.one_base]
@@ -78,7 +78,7 @@ def of_records(folder: Path, graph: Graph) -> Contents:
 
 
 def of_scale(folder: Path, scale: str, graph: Graph) -> Contents:
-    """Return the contents of the reports that runs at one scale have left; `folder` is results/."""
+    """Return the contents of the first page of all reports at a scale; `folder` is results/."""
     listed = []
     for name, recipe in graph.recipes.items():
         report_of = folder / name / scale / "report"
@@ -89,7 +89,7 @@ def of_scale(folder: Path, scale: str, graph: Graph) -> Contents:
 
 
 def render(contents: Contents) -> str:
-    """Return the page."""
+    """Return the first page as HTML."""
     scripts = [report.text(name) for name in SCRIPTS]
     papers, ours, sanity = scoreboard.groups([line for entry in contents.entries for line in entry.lines])
     return report.TEMPLATES.get_template("gallery.html").render(
@@ -109,7 +109,7 @@ def render(contents: Contents) -> str:
 
 
 def _papers(listed: Iterable[Entry], graph: Graph) -> list[Paper]:
-    """Return the papers with claims in this list, by name."""
+    """Return the papers with claims in the entries `listed`, sorted by name."""
     names = sorted({line.paper for entry in listed for line in entry.lines})
     recipes: dict[str, list[str]] = {name: [] for name in names}
     for name, recipe in graph.recipes.items():
@@ -118,6 +118,6 @@ def _papers(listed: Iterable[Entry], graph: Graph) -> list[Paper]:
 
 
 def _plain(table: methods.Compared) -> Cells:
-    """Return the rows without the marks of Markdown."""
+    """Return the cells of a table of methods, without the backticks of Markdown."""
     rows = [tuple(cell.strip("`") for cell in row) for row in table.rows]
     return cells(pd.DataFrame(rows, columns=list(methods.COLUMNS)))

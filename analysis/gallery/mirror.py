@@ -3,10 +3,10 @@
     python -m analysis.gallery.mirror
 
 Claims that came out against the paper were tried again in other worlds; claims that came out for the paper
-were not. So some of these are tried again too. The command draws DRAWN of the shown claims of the records
-that share one base model, by a lot with the seed LOT, and writes them into FILE beside the records, once. The
-second world of a claim is the record that replaces its record: each seed has a base model of its own there,
-and the same questions are asked.
+were not. So some of the latter are tried again too. From the records whose seeds share one base model, the
+command draws DRAWN shown claims by lot (random seed LOT), and writes them into FILE beside the records, once.
+The second world of a claim is the record that replaces its record: it tests the same claims, with a separate
+base model for each seed.
 """
 
 import random
@@ -35,14 +35,14 @@ COLUMNS = ["record", "claim", "metric", "estimate", "low", "high", "n"]
 
 @dataclass(frozen=True)
 class Mirror:
-    """The drawn claims for readers, and a sentence about their second results."""
+    """The table of the drawn claims with their first and second results, and a sentence about them."""
 
     table: pd.DataFrame
     said: str
 
 
 def draw(folder: Path, graph: Graph) -> pd.DataFrame:
-    """Return the claims drawn from the records in `folder`, with the numbers that confirmed them."""
+    """Draw claims from the records in `folder`; return a row for each, with the numbers that confirmed it."""
     pool = [(record.name, v) for record in current(folder, graph) for v in _shown(record, graph)]
     lot = random.Random(LOT).sample(sorted(pool, key=lambda each: (each[0], each[1].id)), DRAWN)
     rows = [[record, v.id, v.metric, v.estimate, v.low, v.high, v.n] for record, v in lot]
@@ -50,14 +50,14 @@ def draw(folder: Path, graph: Graph) -> pd.DataFrame:
 
 
 def _shown(record: Path, graph: Graph) -> list[Verdict]:
-    """Return the confirmed findings of a record; none if each seed has its own base model."""
+    """Return the shown findings of a record; [] if each of its seeds has its own base model."""
     if not shares_base(records.run_of(record, graph)):
         return []
     return [v for v in records.findings(record, graph) if v.word == SHOWN]
 
 
 def mirror(folder: Path, graph: Graph) -> Mirror | None:
-    """Return the results of the drawn claims; None if no claims have been drawn."""
+    """Return the first and second results of the drawn claims; None if no claims have been drawn."""
     if not (folder / FILE).exists():
         return None
     rows, words = [], []
@@ -89,7 +89,7 @@ def _again(record: Path, claim: str) -> Verdict | None:
 
 
 def write(folder: Path = RECORDS) -> None:
-    """Draw the claims and write them down. Raises UserError if they have been drawn already."""
+    """Draw the claims and write them into FILE. Raises UserError if the file exists."""
     if (folder / FILE).exists():
         raise UserError(f"{folder / FILE}: the lot was drawn already, and is not drawn again")
     draw(folder, Graph(load_all())).to_csv(folder / FILE, index=False)

@@ -1,4 +1,4 @@
-"""The page of a record, made again from the record alone, with the sections of its report."""
+"""The page of a record: the sections of a report, made from the record alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,21 +12,22 @@ from analysis.results import build, views
 from analysis.verdicts import written
 from encore.recipe.graph import Graph
 
-# a file that records of an earlier version lack -> what is missing on their page without it
+# file that records of an earlier version may lack -> what their page then lacks
 LACKS = {
     CURVES: "learning curves",
     SHOWN: "completions and samples",
     PACKAGES: "the list of installed packages",
 }
 
-# figures whose tables a record has kept, but which its page has never shown
+# figures that the page of a record leaves out, although the record has their tables
 TABLES_ALONE = ("win-rates", "gain-by-protocol", "rejection-sampling")
 
 
 def page(record: Path, graph: Graph, scratch: Path, formats: Sequence[str] = ("svg",)) -> str:
-    """Return the page of a record; its figures are drawn into the folder `scratch` in these formats.
+    """Return the page of a record as HTML, and draw its figures into the folder `scratch` in these formats.
 
-    It is made from the record's numbers; parts that need more than numbers are copied from the record.
+    The page is made from the record's numbers. What numbers cannot give, such as completions, is copied from
+    the record.
     """
     run, table = with_curves(record, graph)
     results = build(run, table)

@@ -1,4 +1,4 @@
-"""All claims of all records for the scoreboard and its filters, with a row for each claim."""
+"""The scoreboard: a line for each claim of each record, and its primary claims as Markdown."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,10 @@ OWN = "Encore's own"  # name used instead of a paper's if no paper makes the cla
 
 @dataclass(frozen=True)
 class Line:
-    """A judged claim. `paper` says whose claim it is; `method` is the last kind of stage of its first arm."""
+    """A judged claim as a line of the scoreboard.
+
+    `paper` names who made the claim, and `method` is the kind of the last stage of the claim's first arm.
+    """
 
     recipe: str
     record: str
@@ -43,18 +46,18 @@ class Line:
 
 
 def lines(folder: Path, graph: Graph) -> list[Line]:
-    """Return all claims that the records in `folder` judge, without records of an earlier world."""
+    """Return a line for each claim of the records in `folder`, without records of an earlier world."""
     return [line for record in current(folder, graph) for line in of_record(record, graph)]
 
 
 def of_record(record: Path, graph: Graph) -> list[Line]:
-    """Return all claims that a record judges."""
+    """Return a line for each claim of a record."""
     name, _, scale = record.name.rpartition("-")
     return list(of_claims(graph.recipes[name], scale, record / "claims.csv"))
 
 
 def of_claims(recipe: Recipe, scale: str, judged: Path) -> Iterator[Line]:
-    """Yield each claim of a recipe at a scale that is in `judged`, a claims.csv."""
+    """Yield a line for each claim of a recipe at a scale that has a verdict in `judged`, a claims.csv."""
     stated = {claim.id: claim for claim in recipe.claims(scale)}
     verdicts = [v for v in claims.read_verdicts(judged) if v.id in stated]
     causes = reversals.causes(recipe, verdicts)
@@ -85,7 +88,10 @@ def of_claims(recipe: Recipe, scale: str, judged: Path) -> Iterator[Line]:
 
 
 def _origin(claim: Claim, recipe: Recipe) -> tuple[str, str]:
-    """Return the address of a claim's origin, relative to the folder of records, and its name."""
+    """Return the address and the name of a claim's paper.
+
+    For our own claims, they are the path of the recipe, from the folder of records on, and OWN.
+    """
     if claim.paper == OURS:
         return f"../../{next(iter(recipe.files.shown))}", OWN
     return claim.url, label(claim.url)
@@ -102,7 +108,7 @@ def groups(board: Sequence[Line]) -> tuple[list[Line], list[Line], list[Line]]:
 
 
 def markdown(board: Sequence[Line]) -> str:
-    """Return the tally and the primary claims as a Markdown section, for sites that show no HTML page."""
+    """Return a Markdown section with the tally and the primary claims, for sites that show no HTML page."""
     head = ("paper", "primary claim", "published", "asked", "ours", "seeds", "verdict")
     rows = [head, ("---",) * len(head), *(_row(line) for line in board if line.family == "primary")]
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
@@ -120,7 +126,7 @@ def _row(line: Line) -> tuple[str, ...]:
 
 
 def marked(claim: Claim | Line) -> str:
-    """Return what a claim says, and in brackets whether it is second-hand or a sanity check of the code."""
+    """Return a claim in words, with `second-hand` or `sanity check` in brackets if it is one."""
     marks = [
         *(["second-hand"] if claim.second_hand else []),
         *(["sanity check"] if claim.kind == "sanity" else []),
@@ -129,7 +135,7 @@ def marked(claim: Claim | Line) -> str:
 
 
 def _told(board: Sequence[Line]) -> str:
-    """Return the number of claims with each verdict: of papers, of our own, and of sanity checks."""
+    """Return a text with the number of claims with each verdict: papers' claims, ours, and sanity checks."""
     papers, ours, sanity = groups(board)
     return (
         f"of papers {whose.counts(papers)}; our own {whose.counts(ours)}; {whose.SANITY} "
@@ -138,13 +144,13 @@ def _told(board: Sequence[Line]) -> str:
 
 
 def label(url: str) -> str:
-    """Return a short name of an address, such as `arXiv 2503.14476`, without scheme, up to the repository."""
+    """Return a short name of an address: `arXiv 2503.14476`, or host, owner and repository."""
     number = re.search(r"arxiv\.org/abs/(\d{4}\.\d{4,5})", url)
     return f"arXiv {number[1]}" if number else "/".join(url.removeprefix("https://").split("/")[:3])
 
 
 def _method(recipe: Recipe, scale: str, claim: Claim) -> str:
-    """Return the kind of the last stage of a claim's arm, with its loss if it has a choice: `grpo (dapo)`."""
+    """Return the kind of the last stage of a claim's first arm, for `grpo` with its loss: `grpo (dapo)`."""
     arm = claim.test.of.partition("/")[0]
     if arm not in recipe.arms(scale):
         return "frontier"

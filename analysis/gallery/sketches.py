@@ -1,6 +1,6 @@
-"""A small picture of a record for its card: the learning curves of its arms, or the arms' final levels.
+"""A small picture of a record for its card: the learning curves of its arms, or the final levels of the arms.
 
-It is drawn anew from the record's numbers, with few points, so that the first page stays small.
+It is drawn from the record's numbers, with few points, so that the first page stays small.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from analysis.page.palette import colours
 from analysis.training.learning_curves import of_rl
 from analysis.verdicts.summary import plural
 
-METRICS = {  # metrics that may be drawn -> their names; the first one that the first arm has logged is drawn
+METRICS = {  # metric -> its name in the caption; the first metric that the first arm has logged is drawn
     "rewards/gold/mean": "Gold reward in training",
     "accuracy": "Accuracy in training",
     "rewards/accuracies": "Accuracy of the implicit reward",
@@ -38,14 +38,17 @@ class Sketch(NamedTuple):
 
 
 def of(record: Path, run: Run) -> Sketch | None:
-    """Return the picture of a record, which is about `run`; None if there is nothing to draw."""
+    """Return the picture of a record; None if there is nothing to draw. `run` is the run of the record."""
     path = record / CURVES
     curves = _curves(pd.read_csv(path), run) if path.exists() else None
     return curves or _levels(record / "arms.csv", run)
 
 
 def _curves(wide: pd.DataFrame, run: Run) -> Sketch | None:
-    """Return the mean curve of each arm over the judged seeds, for one metric; None if there is no curve."""
+    """Return a picture with the mean curve of each arm over the judged seeds, for one metric of METRICS.
+
+    `wide` has the record's curves, with a column for each metric. The result is None if no metric was logged.
+    """
     wide = wide[wide.arm.isin(run.arms) & ~wide.seed.isin(run.recipe.dial_seeds)]
     metric = _logged(wide[wide.arm == run.arms[0]]) or _logged(wide)
     if not metric:
@@ -69,14 +72,14 @@ def _curves(wide: pd.DataFrame, run: Run) -> Sketch | None:
 
 
 def _logged(wide: pd.DataFrame) -> str:
-    """Return the first of METRICS that was logged in these curves; an empty text if none was."""
+    """Return the first of METRICS that has values in these curves; an empty text if none has."""
     return next((name for name in METRICS if name in wide and wide[name].notna().any()), "")
 
 
 def _levels(arms: Path, run: Run) -> Sketch | None:
-    """Return a dot with its interval for each arm of the table `arms`, at the last checkpoint.
+    """Return a picture with a dot and an interval for each arm at its last checkpoint.
 
-    The result is None if the last checkpoint was not evaluated.
+    `arms` is the path of arms.csv. The result is None if the last checkpoint was not evaluated.
     """
     task = tasks.headline(run)
     if not task:
@@ -102,22 +105,22 @@ def _levels(arms: Path, run: Run) -> Sketch | None:
 
 
 def _span(values: Sequence[float]) -> str:
-    """Return the least and the greatest number as text."""
+    """Return the smallest and the largest value as text, such as `0.1 to 0.8`."""
     return f"{number(min(values))} to {number(max(values))}"
 
 
 def _down(numbers: Sequence[float], values: Sequence[float]) -> np.ndarray:
-    """Return the distances of numbers from the upper edge of a picture with room for `values`."""
+    """Return the distances of `numbers` from the upper edge of the picture, whose y axis spans `values`."""
     down: np.ndarray = np.interp(numbers, [min(values), max(values)], [HEIGHT - EDGE, EDGE])
     return down
 
 
 def _sketch(shapes: Iterable[str], caption: str) -> Sketch:
-    """Return a picture of these shapes, without any text in it."""
+    """Return a picture made of SVG elements, which contain no text, with its caption."""
     head = Markup('<svg viewBox="0 0 {} {}" aria-hidden="true">').format(WIDTH, HEIGHT)
     return Sketch(head + Markup("").join(map(Markup, shapes)) + Markup("</svg>"), caption)
 
 
 def _path(across: Iterable[float], down: Iterable[float]) -> str:
-    """Return a line through points in the form of an SVG path."""
+    """Return the `d` of an SVG path, a line through the points with these distances from left and top."""
     return "M" + " ".join(f"{x:.0f},{y:.1f}" for x, y in zip(across, down, strict=True))

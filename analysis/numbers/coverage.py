@@ -1,22 +1,22 @@
-"""The problems that a checkpoint solves and the one before it does not, and the reverse.
+"""The problems that a checkpoint solves and the checkpoint `before` does not, and the reverse.
 
-The numbers exist for a recipe with `coverage: before`, for each task that an arm's checkpoint `before` and
-another checkpoint of it were both asked. They are final numbers of the other checkpoint. A problem is solved
-if one of its n samples is right.
+The numbers exist for a recipe with `coverage: before`. They compare an arm's checkpoint `before` with each
+other checkpoint X of the arm, on each task that both were asked, and are final numbers of X. A problem is
+solved if one of its n samples is right.
 
-- `TASK/both`, `TASK/gained`, `TASK/lost`, `TASK/neither`: the shares of problems that both solve, the other
-  alone, `before` alone, neither; they add up to 1. `TASK/gained_by_chance` is what `before` gains on itself:
-  the mean share of problems that half of its samples solve and the other half does not.
-- `TASK/crossover` is the k at which `before` passes the other in pass@k, between measured k on a log axis;
-  nan if the other is not ahead at the smallest k, or `before` not at the largest. `TASK/crossed` is the share
-  of resamples of the problems in which they cross like this.
-- `TASK/ahead`, `TASK/behind`: the shares of problems on which the other is right more often than `before`,
-  and less often. The curves of one problem never cross, as both rise with the number of right samples alone:
-  a crossover concerns a mean over problems, and comes from the problems on which the other is behind.
-- `TASK/familiar`, if the task scores perplexity: the share of the other's right samples that are no more
-  perplexing to the reference than 95% of the right samples of `before`.
+- `TASK/both`, `TASK/gained`, `TASK/lost`, `TASK/neither`: the shares of problems that both solve, only X
+  solves, only `before` solves, neither solves; they add up to 1. `TASK/gained_by_chance` is what `before`
+  gains on itself: the mean share of problems that half of its samples solve and the other half does not.
+- `TASK/crossover` is the k at which `before` overtakes X in pass@k, interpolated between measured k on a log
+  axis; nan unless X leads at the smallest k, and `before` at the largest. `TASK/crossed` is the share of
+  resamples of the problems in which the curves cross in this way.
+- `TASK/ahead`, `TASK/behind`: the shares of problems on which X is right more often than `before`, and less
+  often. The two curves of a single problem never cross, because its pass@k depends only on the number of
+  right samples. A crossover of the means comes from the problems on which X is behind.
+- `TASK/familiar`, if the task scores perplexity: the share of the right samples of X whose perplexity under
+  the reference model does not exceed the 95% quantile for the right samples of `before`.
 
-Intervals are percentile bootstraps over problems, which both checkpoints were asked alike.
+Intervals are percentile bootstraps over problems, which are the same for both checkpoints.
 """
 
 import math
@@ -48,9 +48,9 @@ class Pair:
 
 
 def rows(run: Run, arm: str, seed: int, read: dict[Node, list[Row]]) -> pd.DataFrame:
-    """Return the rows of table.collect for one arm and seed, columns node to source.
+    """Return the coverage numbers of one arm and seed, as rows of numbers.table without arm and seed.
 
-    `read` caches samples.
+    `read` caches the samples of evaluations.
     """
     evaluations = {node.name: node for node in run.nodes(arm, seed) if node.kind == "eval"}
     base = evaluations.get(run.document.coverage or "")
@@ -68,7 +68,7 @@ def rows(run: Run, arm: str, seed: int, read: dict[Node, list[Row]]) -> pd.DataF
 
 
 def _samples(run: Run, node: Node, read: dict[Node, list[Row]]) -> list[Row]:
-    """Return what the comparison needs of an evaluation's samples, without the texts, which are long."""
+    """Return the rows of an evaluation's samples with the columns READ, without the long texts."""
     if node not in read:
         read[node] = [{key: row[key] for key in READ if key in row} for row in run.samples(node)]
     return read[node]
@@ -77,10 +77,9 @@ def _samples(run: Run, node: Node, read: dict[Node, list[Row]]) -> list[Row]:
 def compared(
     before: Sequence[Row], after: Sequence[Row], ks: Mapping[str, Sequence[int]]
 ) -> dict[str, Number]:
-    """Return metric -> number, from the rows of all tasks of both evaluations; `ks`: task -> its k.
+    """Return metric -> number, from the samples of two evaluations; `ks`: task -> its values of k.
 
-    Tasks without a verifier are left out, and tasks that the two evaluations did not ask with the same
-    problems.
+    Left out are tasks without a verifier, and tasks for which the evaluations share no problem.
     """
     metrics: dict[str, Number] = {}
     for task, k in ks.items():
@@ -91,7 +90,7 @@ def compared(
 
 
 def _pair(before: Sequence[Row], after: Sequence[Row]) -> Pair | None:
-    """Return the samples that can be compared; None if no samples can."""
+    """Return the samples of one task on the problems that both evaluations asked; None if there are none."""
     theirs, ours = (
         {row["item"]: row for row in rows if row["correct"][0] is not None} for rows in (before, after)
     )
@@ -108,7 +107,10 @@ def _pair(before: Sequence[Row], after: Sequence[Row]) -> Pair | None:
 
 
 def coverage(pair: Pair, ks: Sequence[int]) -> Iterator[tuple[str, Number]]:
-    """Yield each metric of one task with its number. A k above the samples of either side is left out."""
+    """Yield each coverage metric of one task with its number.
+
+    A k that exceeds the number of samples of either checkpoint is left out.
+    """
     n = min(pair.before.shape[1], pair.after.shape[1])
     resampled, ones = resamples(len(pair.before)), np.ones(len(pair.before))
 
@@ -137,7 +139,7 @@ def coverage(pair: Pair, ks: Sequence[int]) -> Iterator[tuple[str, Number]]:
 
 
 def _by_chance(correct: Bools) -> Floats:
-    """Return the probability (problems,) that one half of the samples solves a problem, the other not."""
+    """Return the probability (problems,) that a random half of the samples solves a problem, the rest not."""
     n = correct.shape[1] // 2 * 2
     if not n:
         return np.zeros(len(correct))
@@ -147,7 +149,7 @@ def _by_chance(correct: Bools) -> Floats:
 
 
 def _crossing(pair: Pair, ks: Sequence[int], resampled: Floats) -> dict[str, Number]:
-    """Return the k at which `before` passes the other, and how often it does in resampled problems."""
+    """Return the metrics `crossover` (a k, with its interval) and `crossed` (a share of the resamples)."""
     curves = [np.stack([pass_at_k(side, k) for k in ks], axis=1) for side in (pair.before, pair.after)]
     items = len(pair.before)
     before, after = (resampled @ side / items for side in curves)  # (resamples, ks)
@@ -166,7 +168,7 @@ def _crossing(pair: Pair, ks: Sequence[int], resampled: Floats) -> dict[str, Num
 
 
 def passing(ks: Sequence[int], before: Sequence[float], after: Sequence[float]) -> float | None:
-    """Return the k where `before` passes `after`.
+    """Return the k at which pass@k of `before` overtakes `after`; both have a value for each of `ks`.
 
     The result is None unless `after` leads at the first k and `before` at the last.
     """
@@ -176,10 +178,10 @@ def passing(ks: Sequence[int], before: Sequence[float], after: Sequence[float]) 
 
 
 def crossing(ks: Sequence[float], before: Sequence[float], after: Sequence[float]) -> float | None:
-    """Return the first k at which one curve passes the other; None if none does.
+    """Return the first k at which the two curves cross; None if they do not.
 
-    Between measured k the curves are straight on a log axis. Curves that only touch do not cross. Curves that
-    coincide for a while and then part on the other side cross where they meet.
+    Between measured k the curves are straight on a log axis of k. Curves that only touch do not cross. Curves
+    that coincide for a while, and then part with the other one ahead, cross where they meet.
     """
     gaps = [a - b for b, a in zip(before, after, strict=True)]
     apart = [i for i, gap in enumerate(gaps) if gap]

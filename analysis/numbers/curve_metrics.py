@@ -3,28 +3,28 @@
 `updates_to/accuracy=0.5` is the first logged step at which the mean `accuracy` of the last 5 logged rollouts
 is 0.5 or more, in optimizer steps. `samples_to/accuracy=0.5` is the curve `samples` at that step: completions
 generated so far, including the completions that dynamic sampling threw away. Both are nan if the run never
-reached the level. `updates_to/budget` and `samples_to/budget` say how far the run went.
+reached the level. `updates_to/budget` and `samples_to/budget` are the totals of the whole run.
 
 `auc/length/incorrect` is the mean of the curve `length/incorrect` over the whole of training: the area under
-the curve by the trapezoid rule, divided by the span of its steps. It says what a run was like on its way,
-where `last_fifth/…` says how it ended. It varies less from seed to seed, and does not depend on how densely
-a stretch was logged. A step without a value (no response was wrong, so none has a length) is left out; before
-the first value and after the last one nothing is assumed.
+the curve by the trapezoid rule, divided by the range of its steps. It describes the whole of a run, where
+`last_fifth/…` describes its end. It varies less from seed to seed, and does not depend on how densely the
+curve was logged. A step without a value (no response was wrong, so none has a length) is left out; before the
+first value and after the last one nothing is assumed.
 
-`collapsed/accuracy` is 1 if the mean `accuracy` of the last 5 logged rollouts is less than half of the best
-such mean of the run, and 0 if it is not: its mean over seeds is the rate of collapse. A run that has learned
-nothing has not collapsed. verdicts.collapse asks another thing: whether held-out accuracy surely ends far
-below where it began, so that a mean over seeds is no longer of one kind of run.
+`collapsed/accuracy` is 1 if the mean `accuracy` of the last 5 logged rollouts is less than half of the
+largest mean of 5 rollouts in the run, otherwise 0. Its mean over seeds is the rate of collapse. A run that
+has learned nothing has not collapsed. verdicts.collapse has another definition: held-out accuracy surely ends
+far below where it began.
 
-For x = gold (curve `rewards/gold/mean`) and x = proxy (curve `rewards/reward_model/mean`), as trailing means
-of 5 logged rollouts, because one rollout is too noisy to be a peak:
+For x = gold (curve `rewards/gold/mean`) and x = proxy (curve `rewards/reward_model/mean`), all from means
+over 5 successive logged rollouts, because one rollout is too noisy to be a peak:
 
-- `peak/x` is the largest; `rise/x` is the peak less the first, `drop/x` the peak less the last. Both are 0 or
-  more, and noise alone lifts them above 0: a claim's margin must leave room for that.
+- `peak/x` is the largest mean; `rise/x` is the peak minus the first mean, `drop/x` the peak minus the last
+  one. Both are 0 or more, and noise alone lifts them above 0: a claim's margin must leave room for that.
 - `kl_at_peak/x` is the curve `kl` at the peak, for a `ppo` stage: nats a sequence, to the reference policy.
 - `x_at_kl/2.5` is x where `kl` first passes 2.5 nats, interpolated between two rollouts, or nan.
 
-A record without its curves has only the metrics of curves that were kept with it.
+A record that has no curves has only the metrics of curves that were stored with its numbers.
 """
 
 import math
@@ -44,8 +44,8 @@ KL = "kl"
 def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> dict[str, float]:
     """Return metric -> value for one stage, from its curve (columns step, metric, value).
 
-    `named` has the metrics of claims, gates and published numbers, which name levels and curves.
-    `of_sequences`: the curve `kl` is in nats per sequence; otherwise it is not used.
+    `named` has the metrics that claims, gates and published numbers name; they say which levels and curves
+    are needed. of_sequences: whether the curve `kl` is in nats per sequence; otherwise it is not used.
     """
     return {
         **reached(curve, named_in(named, REACHED)),
@@ -56,9 +56,9 @@ def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> d
 
 
 def named_in(metrics: Iterable[str], form: re.Pattern[str]) -> list[str]:
-    """Return the sorted last groups of `form` in the metrics: ["0.5"] for `updates_to/accuracy=0.5`.
+    """Return the texts that the last group of the pattern `form` matches in the metrics, sorted.
 
-    The groups keep their text, so that a metric's name can be made from them again.
+    For `updates_to/accuracy=0.5` it is ["0.5"]. A level stays text, because metrics are named after it.
     """
     return sorted({match.groups()[-1] for name in metrics if (match := form.fullmatch(name))})
 
@@ -70,7 +70,10 @@ def budget_of(metric: str) -> str | None:
 
 
 def reached(curve: pd.DataFrame, levels: Iterable[str]) -> dict[str, float]:
-    """Return the updates and samples to each level of accuracy; no samples if the curve has none."""
+    """Return the metrics `updates_to/…` and `samples_to/…` for each level of accuracy, and the budgets.
+
+    The metrics of samples are left out if the curve does not count samples.
+    """
     levels, accuracy = list(levels), _series(curve, "accuracy")
     if accuracy.empty or not levels:
         return {}
@@ -90,19 +93,19 @@ def reached(curve: pd.DataFrame, levels: Iterable[str]) -> dict[str, float]:
 
 
 def areas(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
-    """Return `auc/<metric>` of each metric that was logged, in the unit of the metric."""
+    """Return `auc/<metric>` for each metric that was logged, in the unit of the metric."""
     logged = {metric: _series(curve, metric).dropna() for metric in metrics}
     return {f"{AREA}/{metric}": _mean(values) for metric, values in logged.items() if len(values)}
 
 
 def _mean(values: pd.Series) -> float:
-    """Return the mean of values over steps, with straight lines between the values."""
+    """Return the mean over steps of a curve that joins the values by straight lines."""
     x, y = values.index.to_numpy(dtype=float), values.to_numpy(dtype=float)
     return float(np.trapezoid(y, x) / (x[-1] - x[0])) if len(x) > 1 else float(y[0])
 
 
 def collapsed(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
-    """Return `collapsed/<metric>`, 0 or 1, of each metric with 5 logged rollouts or more."""
+    """Return `collapsed/<metric>`, 0 or 1, for each metric with 5 logged rollouts or more."""
     means = {metric: _trailing(curve, metric) for metric in metrics}
     return {
         f"{FALL}/{metric}": float(values.iloc[-1] < values.max() / 2)
@@ -112,7 +115,7 @@ def collapsed(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
 
 
 def peaks(curve: pd.DataFrame, of_sequences: bool, levels: Iterable[str] = ()) -> dict[str, float]:
-    """Return the peaks of gold and proxy reward, and both rewards at these levels of KL."""
+    """Return the metrics of the peaks of gold and proxy reward, and both rewards at these levels of KL."""
     metrics: dict[str, float] = {}
     kl = _trailing(curve, KL) if of_sequences else pd.Series(dtype=float)
     for name, logged in CURVES.items():
@@ -131,7 +134,10 @@ def peaks(curve: pd.DataFrame, of_sequences: bool, levels: Iterable[str] = ()) -
 
 
 def _passing(distances: pd.Series, values: pd.Series, level: float) -> float:
-    """Return the value where `distances` first reaches `level` from below; nan if it never does."""
+    """Return the interpolated value at the step where `distances` first reaches `level` from below.
+
+    It is nan if `distances` never does.
+    """
     x, y = distances.to_numpy(), values.to_numpy()
     above = np.flatnonzero(x >= level)
     if not len(above) or not above[0]:  # the level was never passed, or was passed before the first value

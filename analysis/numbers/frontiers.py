@@ -1,17 +1,18 @@
-"""Reward at equal KL, which is read off the frontier that several checkpoints of one seed form.
+"""Reward at equal KL, which is read off a frontier: a curve through several checkpoints of one seed.
 
-`heldout/gold_at_kl/2.5` of `frontier/swept` is the score `heldout/gold` at `heldout/kl` = 2.5 nats, between
-the two nearest places of the frontier below and above. It is interpolated linearly in sqrt(KL), because Gao
-et al. (2210.10760) write reward as a function of this distance. Places of the same KL count as one, with
-their mean score. Outside the range of the places it is nan. A KL that was estimated below 0 counts as 0.
+`heldout/gold_at_kl/2.5` of `frontier/swept` is the score `heldout/gold` at `heldout/kl` = 2.5 nats. It is
+interpolated between the nearest checkpoints below and above, linearly in sqrt(KL), because Gao et al.
+(2210.10760) write reward as a function of this distance. Checkpoints of the same KL count as one, with their
+mean score. Outside the range of the checkpoints the number is nan. A KL that was estimated below 0 counts
+as 0.
 
-A seed that lacks a number at one of the places, for example because a look has stopped its arm, has no row: a
-curve through the rest would be a different one. A claim leaves out such seeds, and seeds with nan. Seeds that
-do not reach a KL are not a random choice among all, so a claim should compare at a KL that every seed
-reaches.
+A seed that lacks a number at one of the checkpoints, for example because a look has stopped its arm, has no
+row, because the curve through the other checkpoints would be a different one. A claim leaves out such seeds,
+and seeds with nan. Seeds that reach a KL are not a random sample of all seeds, so a claim should compare at a
+KL that every seed reaches.
 
-These are rows of the tidy table like any other: arm `frontier`, node <name>. `source` joins the sources of
-the two places that the number lies between, because no other place affects it.
+The numbers are rows of the tidy table, with arm `frontier` and the frontier's name as node. `source` joins
+the sources of the two checkpoints that the number lies between, because no other checkpoint affects it.
 """
 
 import math
@@ -41,7 +42,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Reading:
-    """A number, and the points between which it was read; all points if it is nan."""
+    """A number read off a frontier, and the points that it was read between; all points if it is nan."""
 
     frontier: str
     metric: str
@@ -51,9 +52,9 @@ class Reading:
 
 
 def rows(document: Document, table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of frontiers to be added to a table of numbers.table, as claims and gates need them.
+    """Return the rows that the recipe's frontiers add to `table`, the tidy table of a run.
 
-    `document` is the recipe's; `table` belongs to one run of it, whose recipe and scale the rows have too.
+    They are the numbers that claims and gates of the recipe `document` name.
     """
     entries = [
         {
@@ -73,7 +74,7 @@ def rows(document: Document, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def readings(document: Document, table: pd.DataFrame) -> list[Reading]:
-    """Return every number of frontiers that claims and gates need, seed by seed, from a tidy table."""
+    """Return each number of a frontier that claims and gates name, for each seed, from a tidy table."""
     result = []
     for name, metrics in document.asked_of_frontiers.items():
         places = document.frontiers[name]
@@ -86,7 +87,7 @@ def readings(document: Document, table: pd.DataFrame) -> list[Reading]:
 
 
 def at(points: Sequence[Point], kl: float) -> tuple[float, tuple[Point, ...]]:
-    """Return the score at a KL, and the points around it; nan and all points if it is out of range."""
+    """Return the score at a KL and the points that it is read between; nan and all points if out of range."""
     x = math.sqrt(kl)
     below = max((point.distance for point in points if point.distance <= x), default=math.nan)
     above = min((point.distance for point in points if point.distance >= x), default=math.nan)

@@ -1,4 +1,4 @@
-"""The model and its task in words, which a reader must know before any number."""
+"""Phrases for the model that a run trains and for its task, for the head of a report."""
 
 import pandas as pd
 
@@ -8,7 +8,7 @@ from encore.recipe.machine import GgufModel, WheelModel
 from encore.recipe.task import DataSet, GymTask, Task, WorldTask
 
 UNKNOWN = "A model of unknown size"
-# world -> a phrase for its problems, and the dial that sets their size
+# world -> a phrase for its problems, and the key of the world that sets their size
 WORLDS = {
     "chain": ("sums", "terms"),
     "bilingual": ("sums in two languages", "terms"),
@@ -47,9 +47,9 @@ def _size(parameters: float) -> str:
 
 
 def task(run: Run) -> str:
-    """Return a phrase for the headline's task, such as `sums of 3 to 8 terms` or `HuggingFaceH4/MATH-500`.
+    """Return a phrase for the headline task, such as `sums of 3 to 8 terms` or `HuggingFaceH4/MATH-500`.
 
-    The result is "" without a headline task.
+    The result is "" if the run evaluates nothing.
     """
     name = tasks.headline(run)
     if not name:
@@ -59,7 +59,7 @@ def task(run: Run) -> str:
 
 
 def problems(asked: Task) -> str:
-    """Return a phrase for the questions of a `task`; empty if the task's keys do not say."""
+    """Return a phrase for the problems of a `task` of a recipe; empty if its keys do not name any."""
     if not isinstance(asked, WorldTask):
         return (asked.hub or asked.file or "") if isinstance(asked, DataSet) else ""
     if isinstance(asked, GymTask):

@@ -24,7 +24,7 @@ class Mean:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends of the interval; twice the mean if there is no interval."""
+        """The ends of the interval; both are the mean itself if there is no interval."""
         return (self.value, self.value) if math.isnan(self.low) else (self.low, self.high)
 
     def columns(self, name: str = "value", prefix: str = "") -> dict[str, float]:
@@ -33,7 +33,7 @@ class Mean:
 
 
 def average(rows: pd.DataFrame) -> Mean:
-    """Return the mean of rows of table.measured(). A model that several seeds share counts once."""
+    """Return the mean over `rows`, a table of measured(); a model that several seeds share counts once."""
     columns = zip(rows.source, rows.value, rows.low, rows.high, strict=True)
     models = {source: number for source, *number in columns if not math.isnan(number[0])}
     values = [value for value, _, _ in models.values()]
@@ -46,9 +46,10 @@ def average(rows: pd.DataFrame) -> Mean:
 
 
 def number(value: float, metric: str = "accuracy") -> str:
-    """Return the number as text: lengths and counts with one decimal, rates with three, nan as a dash.
+    """Return a value of `metric` as text; nan is a dash.
 
-    Metrics of training can be of any size and get three significant digits.
+    Lengths and counts have one decimal, metrics of training three significant digits, all others three
+    decimals.
     """
     if value is None or math.isnan(value):
         return DASH
@@ -62,12 +63,12 @@ def number(value: float, metric: str = "accuracy") -> str:
 
 
 def shown(mean: Mean, metric: str = "accuracy") -> str:
-    """Return the mean with its interval as text, in the form of with_interval()."""
+    """Return a mean of `metric` with its interval as text, such as `0.801 [0.774, 0.826]`."""
     return with_interval(mean.value, mean.low, mean.high, metric)
 
 
 def with_interval(value: float, low: float, high: float, metric: str = "accuracy") -> str:
-    """Return `0.801 [0.774, 0.826]`, or the number alone if there is no interval."""
+    """Return a text such as `0.801 [0.774, 0.826]`; only the number if there is no interval."""
     if math.isnan(low):
         return number(value, metric)
     return f"{number(value, metric)} [{number(low, metric)}, {number(high, metric)}]"

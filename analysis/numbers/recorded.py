@@ -1,9 +1,9 @@
 """The numbers of a published record, in the form of numbers.table.
 
-A record keeps a number that arms or seeds share once, under the first of them (analysis.publish). Here each
-of them has the number again. Which arms share it follows from the recipe; which seeds share it follows from
-the record, because the recipe may have changed since. Numbers read off frontiers are not part of a record:
-they follow from the rest, by the present recipe.
+If arms or seeds share a number, a record stores it once, under the first of them (analysis.publish). Here
+each of them gets the number again. The recipe says which arms share it; the record says which seeds do,
+because the recipe may have changed since. Numbers read off frontiers are not stored in a record: they are
+computed from the other numbers, by the present recipe.
 """
 
 import math
@@ -20,52 +20,52 @@ from encore.recipe.metric_names import task_of
 from encore.recipe.shared import Shared
 
 KEY = ["arm", "seed", "node"]
-POINTS = 25  # points of a curve that a record keeps
-SIGNIFICANT = 6  # significant digits of a number
+POINTS = 25  # largest number of points of a curve in a record
+SIGNIFICANT = 6  # significant digits of a number in a record
 DIGITS = 4  # significant digits of a point of a curve
 DECIMALS = 4  # decimals of the ends of an interval
-FRESH = 100  # first seed of recipes that were changed to ask their claims again in another world
+FRESH = 100  # smallest first_seed of a recipe that tests its claims again in another world
 PACKAGES = "packages.txt"  # file with a list of all installed packages
 NUMBERS = "numbers.csv.gz"  # columns arm, seed, node, metric, value, low, high
 CURVES = "curves.csv.gz"  # columns arm, seed, node, step, and a column for each metric
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
-    """Write a long table of a record, with SIGNIFICANT digits; the same numbers give the same bytes."""
+    """Write a table as gzipped CSV with SIGNIFICANT digits; the same numbers give the same bytes."""
     to_bytes = {"method": "gzip", "mtime": 0}
     frame.to_csv(path, index=False, float_format=f"%.{SIGNIFICANT}g", compression=to_bytes)
 
 
 def folders(published: Path) -> list[Path]:
-    """Return the folders of the records in a folder of published records."""
+    """Return the folders of the records in `published`, sorted by name."""
     return sorted(path.parent for path in published.glob("*/claims.csv"))
 
 
 def title(record: str) -> str:
-    """Return the name of a record for sentences: `r1_zero` for r1_zero-cpu; r1_zero-small stays unchanged."""
+    """Return the name of a record for sentences, without `-cpu`: `r1_zero` for r1_zero-cpu."""
     return record.removesuffix("-cpu")
 
 
 def of_earlier_world(folder: Path, graph: Graph) -> bool:
-    """Return whether the recipe now judges fresh seeds, from FRESH on, none of which is in the record."""
+    """Return whether a record is of an earlier world: its recipe now judges other seeds, from FRESH on."""
     first = graph.recipes[folder.name.rpartition("-")[0]].first_seed
     seeds = pd.read_csv(folder / NUMBERS, usecols=["seed"]).seed
     return first >= FRESH and bool((seeds < first).all())
 
 
 def current(published: Path, graph: Graph) -> list[Path]:
-    """Return the records in a folder of records, except records of an earlier world."""
+    """Return the folders of the records in `published`, without records of an earlier world."""
     return [folder for folder in folders(published) if not of_earlier_world(folder, graph)]
 
 
 def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
-    """Return the run of a record with its judged seeds, and its final numbers with all seeds."""
+    """Return the run of a record, with its judged seeds only, and its final numbers of all seeds."""
     run, kept = _read_record(folder, graph)
     return _judged(run), recorded(run, kept)
 
 
 def _read_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
-    """Return the run of all seeds of a record, and its NUMBERS."""
+    """Return the run of a record, with all of its seeds, and the content of its file NUMBERS."""
     name, _, scale = folder.name.rpartition("-")
     kept = pd.read_csv(folder / NUMBERS, low_memory=False)
     seeds = tuple(int(seed) for seed in sorted(kept.seed.unique()))
@@ -73,10 +73,10 @@ def _read_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
 
 
 def as_run(folder: Path, graph: Graph) -> Graph:
-    """Return the graph of a record, in which seeds share what is recorded for one seed alone.
+    """Return the graph of a record, in which seeds share each stage that was run for a single seed only.
 
-    They also share held-out problems, as every record of a shared run once did, unless a shared model was
-    measured with several seeds.
+    If seeds share a stage, they also share the held-out problems, as they once did in every such run, unless
+    a shared model was evaluated with several seeds.
     """
     name, _, scale = folder.name.rpartition("-")
     runs = pd.read_csv(folder / "runs.csv", usecols=["seed", "stage"])
@@ -95,7 +95,7 @@ def as_run(folder: Path, graph: Graph) -> Graph:
 
 
 def _measured_once(graph: Graph, name: str, scale: str) -> Iterator[tuple[str, str]]:
-    """Yield (arm, checkpoint) of the evaluations that all seeds share in this graph, under their owners."""
+    """Yield (arm, checkpoint) of the evaluations that all seeds share in `graph`; the arm is the owner's."""
     recipe = graph.recipes[name]
     for arm in recipe.arms(scale):
         for checkpoint in recipe.evaluations(scale, arm):
@@ -110,7 +110,10 @@ def _judged(run: Run) -> Run:
 
 
 def with_curves(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
-    """Return the run and numbers of `of_record` with the recorded learning curves; no artefact is read."""
+    """Return the run of a record with its judged seeds, and its tidy table with numbers and learning curves.
+
+    No artefact is read.
+    """
     run, kept = _read_record(folder, graph)
     if (folder / CURVES).exists():
         wide = pd.read_csv(folder / CURVES)
@@ -123,9 +126,9 @@ def with_curves(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
 
 
 def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """Return the curves of these metrics for CURVES: at most POINTS steps, neighbouring steps averaged.
+    """Return the curves of these metrics in the form of CURVES, each averaged to at most POINTS steps.
 
-    As in NUMBERS, a number that arms or seeds share is there once, under the first.
+    A curve that arms or seeds share is stored once, under the first of them.
     """
     rows = table[table.step.notna() & table.metric.isin(list(metrics))].dropna(subset=["value"])
     rows = rows[rows.groupby(["source", "metric"]).arm.transform("first") == rows.arm]
@@ -145,7 +148,7 @@ def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
 
 
 def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers of the run's arms and seeds, from the record's NUMBERS and curves in `kept`."""
+    """Return the tidy table of a run from `kept`, the numbers (and curves) that its record stores."""
     every = kept if "step" in kept else kept.assign(step=math.nan)
     by_place = dict(list(every.groupby(KEY)))
     first: dict[str, pd.DataFrame] = {}  # artefact -> its numbers, from the first place with this artefact
@@ -166,7 +169,7 @@ def recorded(run: Run, kept: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of(run: Run, node: Node, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a stage, or of an evaluation, among the rows of a place. One name may be both."""
+    """Return the rows of `node` among the rows of a place; a stage and an evaluation may share the place."""
     task = rows.metric.map(task_of)
     if node.kind == "eval":
         return rows[task.isin(run.graph.evaluation(node).tasks)]

@@ -1,8 +1,7 @@
-"""A curve that others published or that is expected, and how far a curve of ours lies from it.
+"""A reference curve, which others published or a recipe expects, and how far our curve lies from it.
 
-The reference is straight between its points. How far ours lies from it is known at each point as the mean
-over what was logged nearer to this point than to the next ones. So a curve that was logged at every step is
-compared with one that has a few points.
+The reference is straight between its points. Our distance from it at a point is the mean over all steps that
+are nearer to this point than to any other. So our curve may have many more points than the reference.
 """
 
 from dataclasses import dataclass
@@ -12,13 +11,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference curve: its points by rising `at`."""
+    """A reference curve: positions `at` on the x axis in rising order, and the value at each (points,)."""
 
     at: np.ndarray
     value: np.ndarray
 
     def near(self, at: np.ndarray, value: np.ndarray) -> np.ndarray:
-        """Return a curve of ours near each point: the point and its mean distance; nan where nothing is."""
+        """Return our curve at each point of the reference (points,); nan if no step is near the point.
+
+        It is the point's value plus our mean distance. `at` and `value` are our curve (steps,).
+        """
         inside = (at >= self.at[0]) & (at <= self.at[-1])
         away = value[inside] - np.interp(at[inside], self.at, self.value)
         bins = np.searchsorted((self.at[1:] + self.at[:-1]) / 2, at[inside], side="right")

@@ -1,4 +1,4 @@
-"""A run, which is what a report is about, and the artefacts that the report is made from."""
+"""A run, which a report is about, and the reading of the files that its jobs wrote."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from encore.recipe.document import Document
 from encore.recipe.graph import Graph, Node
 from encore.recipe.recipe import Recipe
 
-SHOWN = "shown.json"  # file of a record with section -> the values that its page shows beside tables
+SHOWN = "shown.json"  # file of a record: section -> values that its page shows and no table has
 
 
 Row = dict[str, Any]  # an object of a JSON file that a job wrote
@@ -22,7 +22,7 @@ Row = dict[str, Any]  # an object of a JSON file that a job wrote
 
 @dataclass(frozen=True)
 class Run:
-    """A recipe at a scale, with some of its arms and seeds, and the folder of its artefacts."""
+    """A recipe at a scale with some of its arms and seeds, and the folder with the files of its jobs."""
 
     graph: Graph
     name: str
@@ -40,27 +40,27 @@ class Run:
 
     @property
     def recipe_files(self) -> dict[str, Path]:
-        """The name on the page -> the path, for each file of the recipe."""
+        """The files of the recipe: name on the page -> path."""
         return {self.file.as_posix(): self.file} if self.file else self.recipe.files.shown
 
     @property
     def document(self) -> Document:
-        """The document of the recipe, which has everything except its stages and evaluations."""
+        """The document of the recipe: everything in its file except stages and evaluations."""
         return self.recipe.document
 
     @property
     def stopped(self) -> dict[str, int]:
-        """The number of seeds of each arm that a look stopped, because all claims on it were decided."""
+        """The arms that a look stopped, because all claims on them were decided -> their number of seeds."""
         return {arm: n for arm, n in (self.by_looks or {}).items() if n < len(self.seeds)}
 
     def seeds_of(self, arm: str) -> tuple[int, ...]:
         return self.seeds[: self.stopped.get(arm)]
 
     def nodes(self, arm: str, seed: int) -> list[Node]:
-        """Return the nodes that own the parts of one arm and seed, upstream first.
+        """Return the nodes that own the stages and evaluations of one arm and seed, upstream first.
 
-        The result is [] if the arm lacks the seed. Another arm's stage is left out if this arm itself has a
-        stage of that name.
+        The result is [] if the arm lacks the seed. A stage of another arm is left out if this arm has a stage
+        of the same name.
         """
         if seed not in self.seeds_of(arm):
             return []
@@ -72,7 +72,7 @@ class Run:
         return [n for n in nodes if n.kind == "eval" or n in owners or self.label(n) not in taken]
 
     def all_nodes(self) -> list[Node]:
-        """Return all distinct nodes of the run, upstream first, which are the jobs that were computed."""
+        """Return all distinct nodes of the run, upstream first; each node is a job."""
         return list(self._nodes)
 
     @cached_property
@@ -84,18 +84,18 @@ class Run:
         return node.name if node.recipe == self.name else f"{node.recipe}/{node.name}"
 
     def stage(self, arm: str, seed: int, label: str) -> Node:
-        """Return an arm's stage with this label()."""
+        """Return the stage of an arm that has this label: `stage`, or `recipe/stage` of another recipe."""
         recipe, _, name = label.rpartition("/")
         return Node(recipe or self.name, self.scale, arm, seed, name, "stage")
 
     def artefact(self, path: str) -> Path:
-        """Return the path of a job's file; if the run is read from a record, a path without a file."""
+        """Return the path of a job's file; if the run is read from a record, no file exists there."""
         return (self.record or self.root) / path
 
     def kept(self, name: str, made: Callable[[], pd.DataFrame], text: bool = False) -> pd.DataFrame:
-        """Return the table of this name that the record keeps; without a record, the table that `made` makes.
+        """Return the table `name` from the run's record; if there is none, the table that made() returns.
 
-        `text`: all cells are text.
+        text: whether to read all cells of a record's table as text.
         """
         path = self.record / f"{name}.csv" if self.record else None
         if path is None or not path.exists():
@@ -103,7 +103,7 @@ class Run:
         return pd.read_csv(path, dtype=str, keep_default_na=False) if text else pd.read_csv(path)
 
     def samples_kept(self, section: str) -> Row:
-        """Return the values of a section that the record keeps; {} if the run is not read from a record."""
+        """Return the values of a section in the record's file SHOWN; {} if the run has no record."""
         kept = read_json(self.record / SHOWN) if self.record else None
         return (kept or {}).get(section, {})
 
@@ -114,15 +114,15 @@ class Run:
         return self.artefact(node.sentinel)
 
     def evaluation(self, arm: str, checkpoint: str, seed: int | None = None) -> Node:
-        """Return the evaluation of an arm's checkpoint, which another arm may own.
+        """Return the evaluation of an arm's checkpoint; its owner may be another arm's evaluation.
 
-        The default is the first seed's evaluation.
+        `seed` is by default the run's first seed.
         """
         seed = self.seeds[0] if seed is None else seed
         return Node(self.name, self.scale, arm, seed, checkpoint, "eval")
 
     def models(self, arm: str, checkpoint: str, seeds: Iterable[int]) -> int:
-        """Return the number of separately trained models behind an arm's checkpoint with these seeds."""
+        """Return the number of different models that an arm's checkpoint has over these seeds."""
         evaluations = {self.graph.owner(self.evaluation(arm, checkpoint, seed)) for seed in seeds}
         return len({self.graph.inputs(evaluation).get("model") for evaluation in evaluations})
 
@@ -132,19 +132,16 @@ class Run:
         return [node for node in stages if not kinds or self.graph.stage(node).run in kinds]
 
     def samples(self, evaluation: Node) -> Iterator[Row]:
-        """Yield the completions that an evaluation kept, a row for each item.
+        """Yield a row for each problem of an evaluation, with its sampled completions.
 
-        It yields nothing if the evaluation has not run.
+        It yields nothing if the evaluation has not run or is not part of the run.
         """
         if evaluation not in self._nodes:
             return iter(())
         return read_lines(self.folder(evaluation) / f"{evaluation.name}.samples.jsonl")
 
     def checkpoints(self, arm: str) -> list[str]:
-        """Return the evaluated checkpoints of an arm.
-
-        The first checkpoint counts as before training, the last as after.
-        """
+        """Return an arm's evaluated checkpoints by name; the first is before training, the last after it."""
         return self.recipe.checkpoints(self.scale, arm)
 
     @property
@@ -155,7 +152,7 @@ class Run:
 
 
 def read_json(path: Path) -> Row | None:
-    """Return the object in a JSON file; None without the file. Raises UserError if it has no object."""
+    """Return the object in a JSON file; None if there is no file. Raises UserError for other content."""
     try:
         content = json.loads(path.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
@@ -168,9 +165,9 @@ def read_json(path: Path) -> Row | None:
 
 
 def read_rows(path: Path, numbers: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of a CSV file.
+    """Return the rows of a CSV file that a stage wrote.
 
-    Raises UserError if a row lacks a number in one of the columns `numbers`.
+    Raises UserError if the file is no CSV, or if a row lacks a number in one of the columns `numbers`.
     """
     try:
         rows = pd.read_csv(path)
@@ -185,10 +182,10 @@ def read_rows(path: Path, numbers: Sequence[str]) -> pd.DataFrame:
 
 
 def read_lines(path: Path) -> Iterator[Row]:
-    """Yield the rows of a JSONL file; nothing without the file.
+    """Yield the object in each line of a JSONL file; nothing if there is no file.
 
-    A last row without its end is left out: a stage may be writing it. Raises UserError if another row is not
-    an object.
+    An incomplete last line is left out, because a stage may be writing it. Raises UserError if any other line
+    is not an object.
     """
     if not path.exists():
         return

@@ -1,4 +1,4 @@
-"""The resolved settings of an arm, which are those that it ran with, after all layers were merged."""
+"""The resolved settings of an arm, with which it runs: all layers of the recipe are merged."""
 
 import json
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from encore.recipe.graph import Node
 
 
 def settings(run: Run, arm: str) -> Iterator[tuple[str, str]]:
-    """Yield as text every resolved setting of the arm's own stages and evaluations, and of their inputs."""
+    """Yield key and value, as text, of each resolved setting of an arm's own stages and evaluations."""
     yield from of_stages(run, arm)
     for name in run.checkpoints(arm):
         yield from _flat(name, run.graph.config(run.evaluation(arm, name)))
 
 
 def of_stages(run: Run, arm: str) -> Iterator[tuple[str, str]]:
-    """Yield the settings of the stages, and of the stages that they need."""
+    """Yield key and value of each setting of an arm's own stages, and which stages they need as inputs."""
     for name in run.recipe.stages(run.scale, arm):
         node = Node(run.name, run.scale, arm, run.seeds[0], name, "stage")
         yield from _flat(name, run.graph.config(node))

@@ -3,19 +3,19 @@
 Each row is a number: [recipe, scale, arm, seed, node, step, metric, value, low, high, source].
 
 - `node` is a stage (`grpo`), a checkpoint (`after`), or `recipe/stage` for a stage of another recipe.
-- `step` is the training step of a learning curve, and missing for a final number. What was measured within a
-  stage (`evaluate_every`) has the node of the stage's checkpoint, and the step.
-- `low`, `high` are an evaluation's own 95% interval (over items and samples), else missing.
-- `updates_to/…`, `auc/…`, `collapsed/…`, `peak/gold` and the like are read off the curve
-  (numbers.curve_metrics), if claims, gates and published numbers name them.
-- `<task>/gained`, `/lost`, `/crossover` and the like: numbers.coverage, for a recipe with `coverage`.
-- arm `frontier`, node <name>: a number read off a frontier at a KL (numbers.frontiers).
-- `<task>@<template>/…`: a base model by one of its candidate templates; `<task>/…` is by its best.
-- `<task>/variance/items` and `/sampling` are the two parts of the variance of that checkpoint's accuracy.
-- `source` is the artefact the number was read from: the sentinel of the node's owner. An arm that uses the
-  base arm's checkpoint has its own rows, which name the base arm's artefact.
+- `step` is the training step of a learning curve, and missing for a final number. An evaluation within a
+  stage (`evaluate_every`) has the node of the stage's checkpoint, and its step.
+- `low`, `high` are an evaluation's own 95% interval (over items and samples), otherwise missing.
+- `updates_to/…`, `auc/…`, `collapsed/…`, `peak/gold` and the like are read off the learning curve
+  (numbers.curve_metrics), if claims, gates or published numbers name them.
+- `<task>/gained`, `/lost`, `/crossover` and the like are from numbers.coverage, for a recipe with `coverage`.
+- Arm `frontier` and node <name> mark a number read off a frontier at a KL (numbers.frontiers).
+- `<task>@<template>/…` measures a base model with one of its candidate templates; `<task>/…` with its best.
+- `<task>/variance/items` and `/sampling` are the two parts of the variance of the checkpoint's accuracy.
+- `source` is the file that the number was read from: the sentinel of the node's owner. An arm that uses the
+  base arm's checkpoint has its own rows, which name the base arm's file.
 
-The nodes come from the graph, never from the files on disk; an absent artefact has no rows.
+The nodes come from the graph, never from the files on disk; a missing file gives no rows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ COLUMNS = [
     "source",
 ]
 NUMBERS = ["step", "value", "low", "high"]
-POINTS = 100  # points of a curve; if it has more, neighbouring steps are averaged
+POINTS = 100  # largest number of points of a curve; if it has more, neighbouring steps are averaged
 MEASURED = ["seed", "value", "low", "high", "source"]
 
 
@@ -73,9 +73,9 @@ def with_frontiers(document: Document, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
-    """Return the columns node to source of one artefact; empty if the artefact is missing.
+    """Return the rows of one job, with the columns node to source; empty if the job has no result.
 
-    `named` are the recipe's metrics.
+    `named` are the metrics that the recipe names.
     """
     record = read_json(run.sentinel(node))
     if record is None:
@@ -100,7 +100,7 @@ def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
 
 
 def _evaluated(tasks: Row) -> Iterator[tuple[str, Row]]:
-    """Yield the metrics of all tasks of an evaluation, each with its number and interval."""
+    """Yield metric and number (value, low, high) of each task in the result of an evaluation."""
     for task, measured in tasks.items():
         for metric, number in measured["metrics"].items():
             yield f"{task}/{metric}", number
@@ -117,7 +117,7 @@ def final(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def measured(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
-    """Return the final numbers of `metric` at `arm/node`: columns value, low, high, source, by seed."""
+    """Return the final numbers of `metric` at `at`, an `arm/node`: value, low, high, source, a row a seed."""
     arm, _, node = at.partition("/")
     rows = (table.metric == metric) & (table.arm == arm) & (table.node == node) & table.step.isna()
     return table.loc[rows, MEASURED].set_index("seed").sort_index()
@@ -129,7 +129,10 @@ def curves(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
 
 
 def binned(rows: pd.DataFrame | None, points: int = POINTS) -> pd.DataFrame:
-    """Return a table of steps x seeds, in which neighbouring steps are averaged to at most `points` rows."""
+    """Return the values of one curve, a row for each step and a column for each seed.
+
+    Neighbouring steps are averaged, so that there are at most `points` rows.
+    """
     if rows is None:
         return pd.DataFrame()
     wide = rows.groupby(["step", "seed"]).value.mean().unstack()

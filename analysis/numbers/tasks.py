@@ -17,13 +17,16 @@ WITH_INTERVALS = ("accuracy", "gold", "win_rate")  # metrics shown with their in
 
 
 def largest(table: pd.DataFrame, task: str, name: str) -> str | None:
-    """Return the measured metric of this name with the largest k, such as `pass@16` of pass@1 and pass@16."""
+    """Return the measured metric `task/name@k` with the largest k; None if there is none.
+
+    For `pass` it is `heldout/pass@16` if pass@1 and pass@16 were measured.
+    """
     names = table.metric[table.metric.str.startswith(f"{task}/{name}@") & table.step.isna()].unique()
     return max(names, key=lambda metric: int(metric.rpartition("@")[2]), default=None)
 
 
 def by_count(table: pd.DataFrame, at: str, name: str) -> dict[int, Mean]:
-    """Return n -> the mean of the metric `<name>@<n>` at `arm/checkpoint`, by rising n, if there is one."""
+    """Return n -> the mean of the metric `<name>@<n>` at `at`, an `arm/checkpoint`, by rising n."""
     arm, _, node = at.partition("/")
     rows = table[(table.arm == arm) & (table.node == node)]
     names = rows.metric[rows.metric.str.startswith(f"{name}@")].unique()
@@ -37,17 +40,20 @@ def tasks(run: Run, arm: str, checkpoint: str) -> dict[str, EvalTask]:
 
 
 def headline(run: Run) -> str:
-    """Return the task that the summary is about: the last checkpoint's first task; "" without any."""
+    """Return the headline task, which the summary is about: the last checkpoint's first task; "" if none."""
     return next((task for end in run.ends[-1:] for task in tasks(run, run.arms[0], end)), "")
 
 
 def measure(table: pd.DataFrame, task: str) -> str:
-    """Return the metric that compares arms on a task: the first measured of MEASURES, else accuracy."""
+    """Return the metric that arms are compared by on a task: the first of MEASURES that was measured.
+
+    The result is `accuracy` if none was.
+    """
     names = set(table.metric[table.step.isna()])
     return next((name for name in MEASURES if f"{task}/{name}" in names), "accuracy")
 
 
 def row_name(run: Run, row: Mapping[Hashable, Any]) -> str:
-    """Return `arm/checkpoint` of a row of the table of arms; with the task if it is not the headline."""
+    """Return `arm/checkpoint` of a row of the table of arms, and its task unless it is the headline task."""
     where = f"{row['arm']}/{row['checkpoint']}"
     return where if row["task"] == headline(run) else f"{where}, {row['task']}"

@@ -1,4 +1,4 @@
-"""An SVG drawing of matplotlib as the `src` of an image, made as short as possible."""
+"""The `src` of an image from an SVG drawing of matplotlib, made as short as possible."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 TAG = re.compile(r"<[^>]+>")
 LINE = re.compile(r"(?<=[ML] )[-\d.]+ [-\d.]+(?: L [-\d.]+ [-\d.]+)+")
-# characters that a data URI in double quotes need not escape, beside letters and digits
+# characters, other than letters and digits, that need no escape in a data URI in double quotes
 PLAIN = " !$'()*+,-./:;=?@_~|{}[]"
 
 
@@ -29,13 +29,13 @@ def svg_uri(svg: str) -> Markup:
     drawing = _in_tags(r' id="([^"]*)"', lambda id_: id_[0] if id_[1] in used else "", drawing)
     drawing = _in_tags(r' transform="rotate\(-?0 [^"]*"', lambda _: "", drawing)
     drawing = _without_plain_groups(drawing)
-    # a tag without single quotes gets them for its double quotes, each of which would become %22
+    # a tag without single quotes gets them instead of its double quotes, each of which would become %22
     drawing = re.sub(r"<[^>']+>", lambda tag: tag[0].replace('"', "'"), drawing)
     return Markup("data:image/svg+xml,") + Markup(quote(drawing.strip(), safe=PLAIN))
 
 
 def _in_tags(pattern: str, by: Callable[[re.Match], str], drawing: str) -> str:
-    """Replace `pattern` inside tags only, because text between tags may look like an attribute."""
+    """Replace matches of `pattern` inside tags only, because text between tags may look like an attribute."""
     return TAG.sub(lambda tag: re.sub(pattern, by, tag[0]), drawing)
 
 
@@ -53,7 +53,7 @@ def _without_plain_groups(drawing: str) -> str:
 
 
 def _in_steps(line: re.Match) -> str:
-    """Return a line `x y L x y L …` as `x y l dx dy dx dy …`; rounding errors do not add up."""
+    """Return a line `x y L x y L …` in relative steps, `x y l dx dy …`; rounding errors do not add up."""
     first, *points = line[0].split(" L ")
     x, y = map(float, first.split())
     steps = []
@@ -66,7 +66,7 @@ def _in_steps(line: re.Match) -> str:
 
 
 def _short(number: float) -> str:
-    """Return a number rounded to a tenth, without characters that SVG can do without: `-.5`, `3`, `0`."""
+    """Return a number rounded to a tenth, in as few characters as SVG allows: `-.5`, `3`, `0`."""
     return re.sub(r"^(-?)0\.", r"\1.", f"{number + 0.0:.1f}".removesuffix(".0"))
 
 

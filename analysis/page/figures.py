@@ -1,4 +1,4 @@
-"""Figures of the page: plans of figures that may be drawn, and the drawn figures."""
+"""Figures of the page: plans, each of which is drawn if there are data, and drawn figures."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from analysis.page.style import FORMATS, STYLE, save
 
 @dataclass(frozen=True)
 class Plan:
-    """A figure that may be drawn: `draw` returns None if there are no data."""
+    """A figure that is still to be drawn; `draw` returns None if there are no data."""
 
     name: str
     title: str
@@ -26,7 +26,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure with the words that go with it; `src` is its SVG as a data URI."""
+    """A drawn figure with its texts; `src` is its SVG as a data URI."""
 
     name: str
     title: str

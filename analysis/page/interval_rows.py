@@ -1,7 +1,7 @@
 """Figures made of rows, such as forest plots, ladders and dot plots.
 
-A row has a name and a number as text, and below them the seeds, their mean and its interval. It may also have
-a ring at the mean before training. All rows are computed first; then the figure is drawn.
+A row has a name and a number as text. Below them are marks for the seeds, for their mean and for its
+interval, and perhaps a ring at the mean before training. All rows are computed before the figure is drawn.
 """
 
 import math
@@ -24,7 +24,7 @@ GREY = "#6b6b6b"
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a figure; `text` is shown at its right end, and in the figure's alternative text."""
+    """A row of a figure; `text`, its number as text, stands at the right end."""
 
     name: str
     seeds: tuple[float, ...]
@@ -37,12 +37,12 @@ class Row:
 
     @property
     def alt_text(self) -> str:
-        """The row in words."""
+        """The row's part of the figure's alternative text."""
         return f"{self.name} {self.text}"
 
 
 def signed(value: float) -> str:
-    """Return a number with its sign and three decimals, such as `+0.031`; a minus is a true minus sign."""
+    """Return a number with its sign and three decimals, such as `+0.031`, with a typographic minus sign."""
     return f"{value:+.3f}".replace("-", MINUS)
 
 
@@ -69,25 +69,25 @@ def of_differences(name: str, values: Sequence[float], colour: str) -> Row:
 
 
 def of_levels(name: str, numbers: pd.DataFrame, colour: str) -> Row:
-    """Return the row that shows `numbers`, the rows of the table that measured() returns."""
+    """Return the row that shows the values in `numbers`, a table made by measured()."""
     mean = average(numbers)
     seeds = numbers.dropna(subset=["value"]).drop_duplicates("source").value
     return Row(name, tuple(seeds), mean.value, mean.low, mean.high, shown(mean), colour)
 
 
 def plan(name: str, title: str, caption: str, rows: Sequence[Row], label: str, **options: bool) -> Plan:
-    """Return the plan of a figure of these rows; if there are no rows, the plan draws nothing.
+    """Return the plan of a figure of these rows; without rows, no figure is drawn.
 
-    `options` are the keywords of draw().
+    `options` are the arguments `zero` and `joined` of draw().
     """
     alt_text = "; ".join(row.alt_text for row in rows)
     return Plan(name, title, caption, lambda: draw(rows, label, **options) if rows else None, alt_text)
 
 
 def draw(rows: Sequence[Row], label: str, zero: bool = False, joined: bool = False) -> Figure:
-    """Draw the rows below one another on a common axis.
+    """Draw the rows below one another on a common x axis with this label.
 
-    zero: also draw a line at 0; joined: join the means like the steps of a ladder.
+    zero: draw a vertical line at 0. joined: join the means like the steps of a ladder.
     """
     tall = TALL * len(rows) + 0.62
     figure = Figure(figsize=(WIDTH, tall))
@@ -123,7 +123,7 @@ def draw(rows: Sequence[Row], label: str, zero: bool = False, joined: bool = Fal
 
 
 def _box(around: dict[str, float]) -> tuple[float, float, float, float]:
-    """Return left, bottom, width and height of the panel inside the margins `around` it."""
+    """Return left, bottom, width and height of the panel inside margins(), as fractions of the figure."""
     return (
         around["left"], around["bottom"], around["right"] - around["left"], around["top"] - around["bottom"],
     )  # fmt: skip

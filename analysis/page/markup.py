@@ -1,4 +1,4 @@
-"""Markup made of text that may contain anything: the text is escaped first."""
+"""Markup made from text that is not trusted, which is escaped first."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,13 +7,13 @@ from markupsafe import Markup, escape
 
 
 def script_json(rows: Sequence[Mapping[str, object]]) -> Markup:
-    """Return the rows as JSON for a script element, which no text in the rows can close."""
+    """Return the rows as JSON for a script element, escaped so that no text in them can close the element."""
     text = json.dumps(rows, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def commented_yaml(text: str) -> Markup:
-    """Return YAML, escaped, with its comments in <i>."""
+    """Return YAML as escaped markup with each comment in an <i> element."""
     lines = []
     for line in text.splitlines():
         at = comment_start(line)

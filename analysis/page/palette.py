@@ -1,4 +1,4 @@
-"""The colours of arms and of verdicts, apart, so that a page without figures need not import matplotlib."""
+"""The colours of arms and of verdicts, in a module that does not import matplotlib."""
 
 from collections.abc import Sequence
 
@@ -20,5 +20,5 @@ VERDICT_COLOURS = {
 
 
 def colours(arms: Sequence[str]) -> dict[str, str]:
-    """Return each arm's colour by its position in the recipe, so that all reports of a recipe agree."""
+    """Return arm -> its colour, which depends on its position in `arms`, a recipe's list of all arms."""
     return {arm: PALETTE[position % len(PALETTE)] for position, arm in enumerate(arms)}

@@ -1,6 +1,6 @@
-"""The style of all figures, and the writing of their files: the same numbers give the same bytes.
+"""The style of all figures, and functions that write their files: the same numbers give the same bytes.
 
-The width is chosen for a phone: a figure is one column, with two panels side by side.
+Figures are narrow enough for a phone: at most two panels stand side by side.
 """
 
 import io
@@ -26,7 +26,7 @@ from analysis.page.palette import PALETTE
 WIDTH = 4.8  # inches
 COLUMN = 3.25  # inches: the width of a figure's PDF, which is a column of ICML's two-column style
 FORMATS = ("svg", "pdf", "png")  # a figure's files; the page shows the SVG, which is always written
-LINE = 0.19  # inches: the height of a line of text
+LINE = 0.19  # inches: the height of a line of text in a legend
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # one font: with a list, matplotlib tries each font for each word
@@ -53,9 +53,9 @@ STYLE: dict[Any, Any] = {
 
 
 def dashes(arms: Sequence[str]) -> dict[str, Any]:
-    """Return each arm's line style in a shared panel.
+    """Return arm -> its line style, for panels with several arms.
 
-    The style changes after each half of the palette, so that no two arms look alike.
+    The style changes after each half of the palette, so that two arms of one colour differ in style.
     """
     styles = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
     return {arm: styles[position // (len(PALETTE) // 2) % len(styles)] for position, arm in enumerate(arms)}
@@ -64,10 +64,10 @@ def dashes(arms: Sequence[str]) -> dict[str, Any]:
 def panels(
     names: Sequence[str], height: float = 1.75, handles: Sequence[Artist] = (), own_x: bool = False
 ) -> tuple[Figure, dict[str, Axes]]:
-    """Return a figure with a small panel for each name, and the panels by name.
+    """Return a figure with a small panel for each name, and a mapping from names to panels.
 
-    Two panels stand side by side, on common axes. Above all panels stands a legend of `handles`: up to three
-    handles in one line, more in two columns. own_x: each panel has an x axis of its own, with its labels.
+    There are two panels in a row, with common axes. A legend of `handles` stands above all panels. height:
+    inches of a panel. own_x: each panel has its own x axis.
     """
     columns = min(2, len(names))
     rows = math.ceil(len(names) / columns)
@@ -88,7 +88,7 @@ def panels(
     axes = axes.ravel()
     for axis in axes[len(names) :]:
         axis.set_visible(False)
-    for axis in axes[max(0, len(names) - columns) : len(names)]:  # panels that are the last of their column
+    for axis in axes[max(0, len(names) - columns) : len(names)]:  # the lowest panel of each column
         axis.xaxis.set_tick_params(labelbottom=True)
     return figure, dict(zip(names, axes, strict=False))
 
@@ -96,10 +96,10 @@ def panels(
 def stacked(
     count: int, height: float, handles: Sequence[Artist], titles: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with `count` panels, and the panels, from the top to the bottom.
+    """Return a figure with `count` panels below one another, and the panels from top to bottom.
 
-    The panels share the x axis. Below them stands a legend of `handles` in two columns. titles: leave room
-    for a title above each panel.
+    The panels share the x axis. A legend of `handles` stands below them. height: inches of a panel. titles:
+    whether to leave room for a title above each panel.
     """
     legend = LINE * math.ceil(len(handles) / 2)
     tall = count * height + legend + 0.75
@@ -129,7 +129,7 @@ def banded(axis: Axes, curve: Mapping[Any, Mean], colour: str, line: Any, alpha:
 
 
 def powers_of_ten(axis: Axes, positive: Sequence[float] | pd.Series) -> None:
-    """Make the y axis logarithmic between powers of ten, around all values but the lowest hundredth."""
+    """Make the y axis logarithmic between powers of ten that enclose all values but the lowest 1%."""
     axis.set_yscale("log", nonpositive="clip")
     low, high = np.log10(np.quantile(np.asarray(positive), [0.01, 1]))
     axis.set_ylim(10.0 ** np.floor(low - 0.01), 10.0 ** np.ceil(high + 0.01))
@@ -138,21 +138,21 @@ def powers_of_ten(axis: Axes, positive: Sequence[float] | pd.Series) -> None:
 
 
 def margins(tall: float, left: float, right: float, bottom: float, top: float) -> dict[str, float]:
-    """Turn the margins around a figure's panels from inches into the fractions that gridspec takes.
+    """Return the edges of a figure's panels, as gridspec takes them, from the margins around them in inches.
 
-    `tall` is the height of the figure in inches. The margins are set, not fitted to the text: fitting takes
-    as long as drawing, and with set margins the panels of all figures line up.
+    `tall` is the height of the figure in inches. The margins are fixed, not fitted to the text: fitting takes
+    as long as drawing, and with fixed margins the panels of all figures line up.
     """
     return {"left": left / WIDTH, "right": 1 - right / WIDTH, "bottom": bottom / tall, "top": 1 - top / tall}
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> None:
-    """Write <name>.svg, .pdf and .png; equal numbers give equal bytes.
+    """Write <name>.svg and, if `formats` has them, <name>.pdf and <name>.png.
 
     The PDF is for a paper: it is as wide as a column, and its text is 6 to 7 points high.
     """
     with mpl.rc_context(STYLE):
-        text = io.StringIO()  # printed by the canvas, because figure.savefig draws everything twice
+        text = io.StringIO()  # written by the canvas, because figure.savefig draws everything twice
         FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None, "Creator": None})
         # paths are rounded to a hundredth of a point, which halves the file; labels stay as they are
         short = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), text.getvalue())
@@ -165,13 +165,13 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
 
 
 class ColumnPdf(PdfFile):
-    """A PDF with a page as wide as COLUMN, onto which everything is scaled, text and lines included.
+    """A PDF with a page as wide as COLUMN, to which the figure is scaled, text and lines included.
 
     LaTeX's \\includegraphics then needs no width, and text of 7 points is 7 points high in the paper.
     """
 
     def newPage(self, width: float, height: float) -> None:
-        """Begin the page, and scale all that is drawn on it."""
+        """Begin a page as wide as COLUMN, and scale what is drawn on it; width and height are in inches."""
         scale = COLUMN / width
         super().newPage(COLUMN, height * scale)
         self.output(scale, 0, 0, scale, 0, 0, Op.concat_matrix)
@@ -179,7 +179,7 @@ class ColumnPdf(PdfFile):
 
 
 def _print_pdf(figure: Figure, path: Path) -> None:
-    """Write a figure as a ColumnPdf; FigureCanvasPdf.print_pdf does the same but cannot scale."""
+    """Write a figure as a ColumnPdf, because FigureCanvasPdf.print_pdf cannot scale."""
     figure.dpi = 72  # points per inch of a PDF
     width, height = figure.get_size_inches()
     file = ColumnPdf(path, metadata=dict.fromkeys(("CreationDate", "Creator", "Producer")))

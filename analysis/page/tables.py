@@ -1,4 +1,4 @@
-"""Tables of the page: written as files, and as cells for the template."""
+"""Tables of the page, which are exported as files and given as cells to the page's template."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from great_tables import GT
 
 from analysis.numbers.means import DASH, MINUS
 
-LONG = 40  # characters: a cell with more gets the width of a line of text
+LONG = 40  # characters: a longer cell gets the width of a line of text
 NUMERIC = re.compile(
     rf"(< )?[{MINUS}+]?\d[\d.,]*(e\d+)?( ?%)?( \[.*\])?"  # 0.19 [0.18, 0.20], 26.3 % [24.8, 27.8]
     rf"|\d+/\d+|(\d+ (h|min|s) ?)+|{DASH}"
@@ -19,7 +19,7 @@ NUMERIC = re.compile(
 
 @dataclass(frozen=True)
 class Cells:
-    """A table for the template: rows of text, and for each column whether it has numbers or long text."""
+    """A table as text; numeric, long: whether all cells of a column are numbers, and whether any is long."""
 
     columns: list[str]
     rows: list[list[str]]
@@ -28,7 +28,7 @@ class Cells:
 
 
 def cells(frame: pd.DataFrame) -> Cells:
-    """Return the cells of a frame."""
+    """Return a data frame as cells for the template."""
     rows = [[str(cell) for cell in row] for row in frame.itertuples(index=False)]
     columns = [str(column) for column in frame.columns]
     numeric = [bool(rows) and all(_numeric(row[i]) for row in rows) for i in range(len(columns))]
@@ -43,7 +43,7 @@ def _numeric(cell: str) -> bool:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its numbers for the CSV file, and `shown`, the table for readers (default: the numbers)."""
+    """A table for export: `numbers` for the CSV file, and `shown` for readers (default: the numbers)."""
 
     name: str
     title: str
@@ -71,9 +71,9 @@ def remove(folder: Path, name: str) -> None:
 
 
 def export(folder: Path, table: Table, where: str) -> None:
-    """Write <name>.csv with the numbers, and .md, .tex and .html for readers.
+    """Write <name>.csv with the numbers, and .md, .tex and .html with the table for readers.
 
-    The title for readers ends with `where`.
+    `where` is the end of the title for readers.
     """
     table.numbers.to_csv(folder / f"{table.name}.csv", index=False)
     title, readable = f"{table.title}. {where}", table.readable

@@ -9,7 +9,7 @@ from analysis.page.tables import Table
 
 @dataclass(frozen=True)
 class View:
-    """A section: its tables, which are also exported, its figures in order, and its template's values."""
+    """A section of the page; `page` has the values for its template, and `tables` are exported as files."""
 
     tables: Sequence[Table]
     figures: Sequence[Plan]

@@ -1,4 +1,4 @@
-"""The alignment tax, which is lost accuracy on tasks that training did not aim at; and win rates by task."""
+"""The alignment tax (the loss of accuracy on tasks that training did not aim at), and win rates by task."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from encore.recipe.metric_names import OF_LM_EVAL
 
 
 def _taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[str]:
-    """Return the tasks without gold that contenders are evaluated on; training did not aim at them."""
+    """Return the tasks that training did not aim at: evaluated with accuracy, but without gold reward."""
     asked = dict.fromkeys(
         name
         for contender in among
@@ -30,10 +30,10 @@ def _taxed(run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender])
 def tax(
     run: Run, table: pd.DataFrame, task: str, among: Sequence[Contender], start: Contender | None
 ) -> pd.DataFrame:
-    """Return a row for each contender and task: accuracy, and its change since the arm's start.
+    """Return a row for each contender and task of _taxed(): accuracy, and its change since the start.
 
-    The tasks are those that training did not aim at. The change is paired by seed. For a task of lm-eval the
-    metric is the one that the recipe names, such as DROP's F1.
+    The start is the counterpart of `start` in the contender's arm. The change is paired by seed. For a task
+    of lm-eval the metric is the one that the recipe names, such as DROP's F1.
     """
     rows, metrics = [], set(table.metric)
     for name in _taxed(run, table, task, among):
@@ -56,7 +56,7 @@ def tax(
 
 
 def tax_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each policy: each task's accuracy, and its change since training began."""
+    """Return the table of tax() for readers: a row for each policy, and two columns for each task."""
     start = next(iter(frame.since.dropna()), "the start")
     rows: dict[str, dict[str, str]] = {}
     for entry in frame.to_dict("records"):
@@ -68,9 +68,9 @@ def tax_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_task(table: pd.DataFrame, task: str, asked: Sequence[str], among: Sequence[Contender]) -> pd.DataFrame:
-    """Return a row for each contender and task: the win rate against the world's replies.
+    """Return a row for each contender and task: its win rate against the world's own replies.
 
-    The table has no row if there are fewer than two tasks.
+    The table has no rows if no task but `task` has win rates.
     """
     rows = []
     for name in asked:
@@ -87,7 +87,7 @@ def by_task(table: pd.DataFrame, task: str, asked: Sequence[str], among: Sequenc
 
 
 def by_task_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each policy, with a column for each task."""
+    """Return the table of by_task() for readers: a row for each policy, a column for each task."""
     rows: dict[str, dict[str, str]] = {}
     for entry in frame.to_dict("records"):
         cell = with_interval(entry["win_rate"], entry["low"], entry["high"])

@@ -1,4 +1,4 @@
-"""The numbers of section "preferences": policies, reward models and labels."""
+"""The numbers of section "preferences": comparisons of policies, reward models and labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,18 +26,19 @@ BY_TASK = ("win_rates_by_task", "alignment_tax")  # tables that have a column `t
 
 @dataclass(frozen=True)
 class Preferences:
-    """The preferences that a run learned from, and the results of the training."""
+    """The numbers of section "preferences"; `trained` and `best_of_n` are tracks of over_optimization."""
 
     task: str  # the task on which policies are compared; "" without one
     policies: Sequence[Contender]
     trained: Sequence[Track]
     best_of_n: Sequence[Track]
-    tables: Mapping[str, pd.DataFrame]  # tables by name, without those for which the run has no data
-    elsewhere: set[str]  # tasks with numbers in these tables, other than the tasks that arms are compared on
+    tables: Mapping[str, pd.DataFrame]  # name -> table; tables for which the run has no data are left out
+    # tasks in the tables BY_TASK, without `task` and the headline task
+    elsewhere: set[str]
 
 
 def build(run: Run, table: pd.DataFrame) -> Preferences:
-    """Return all tables, from the tidy table and the samples on disk, or from a record."""
+    """Return the numbers of the section, from the tidy table and the samples on disk or from a record."""
     numbers = final(table)
     task = judged_task(run, numbers)
     among = contenders(run, numbers, task) if task else []

@@ -1,6 +1,6 @@
-"""The policies that a report compares with each other.
+"""The contenders: the policies that a report compares with each other.
 
-A policy that several arms share is one contender, whichever of the arms evaluated it.
+A policy that several arms share is a single contender.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from encore.recipe.graph import Node
 
 @dataclass(frozen=True)
 class Contender:
-    """A policy, with the first arm and checkpoint that it belongs to."""
+    """A policy, with the first arm and checkpoint that have it."""
 
     name: str
     arm: str
     checkpoint: str
-    last: bool  # whether it is the last of its arm's checkpoints among those that no other arm shares
-    shared: bool  # whether several arms share it, or its checkpoint has no other policy
+    last: bool  # whether it is the last of its arm's policies that no other arm shares
+    shared: bool  # whether several arms share it, or no other contender has a checkpoint of this name
     stage: str  # the stage that made it; "" for a model from outside
 
     @property
@@ -31,10 +31,10 @@ class Contender:
 
 
 def judged_task(run: Run, table: pd.DataFrame) -> str:
-    """Return the task on which policies are compared: the first with gold, else the first with reward and KL.
+    """Return the task on which policies are compared: the first with gold, else the first with proxy and KL.
 
-    The headline task comes first, then the others in the recipe's order. The result is "" if no task has
-    either.
+    The headline task is tried first, then the other tasks in the recipe's order. The result is "" if no task
+    has these metrics.
     """
     metrics = set(table.metric[table.step.isna()])
     asked = [tasks.headline(run), *asked_tasks(run)]
@@ -74,10 +74,10 @@ def contenders(run: Run, table: pd.DataFrame, task: str) -> list[Contender]:
 
 
 def _named(policy: Contender, among: Sequence[Contender], several: bool) -> Contender:
-    """Return the policy under its name in tables, which is an arm, a checkpoint, or `arm/checkpoint`.
+    """Return a policy with its name in tables, which is an arm, a checkpoint, or `arm/checkpoint`.
 
-    The last policy of an arm is named after the arm if there are `several` arms. Others are named after their
-    checkpoint, if no other policy has a checkpoint of this name.
+    The last policy of an arm is named after the arm if there are `several` arms. Other policies are named
+    after their checkpoint, if no other policy has a checkpoint of this name.
     """
     if policy.last and not policy.shared:
         return replace(policy, name=policy.arm) if several else policy
@@ -97,7 +97,10 @@ def model(run: Run, arm: str, checkpoint: str, seed: int) -> Node | str:
 
 
 def baseline(run: Run, among: Sequence[Contender]) -> Contender | None:
-    """Return the evaluations' reference policy, else checkpoint `sft`, else the first contender or None."""
+    """Return the contender that others are compared with; None if `among` is empty.
+
+    It is the reference policy of the evaluations, else the checkpoint `sft`, else the first contender.
+    """
     named = run.recipe.evals(run.scale, run.arms[0]).models.reference
     stage = (named or "").partition("@")[0].rpartition("/")[2]
     by_stage = (contender for contender in among if stage and contender.stage == stage)
@@ -108,8 +111,8 @@ def baseline(run: Run, among: Sequence[Contender]) -> Contender | None:
 def representatives(among: Sequence[Contender], most: int) -> list[Contender]:
     """Return at most `most` of the contenders, in their order.
 
-    Contenders that arms share are chosen first, then one arm's end for each stage that made one, then the
-    other ends, then the rest.
+    Policies that arms share are chosen first, then one arm's last policy for each stage that made one, then
+    other last policies, then the rest.
     """
     shared = [policy for policy in among if policy.shared]
     ends = [policy for policy in among if policy.last and not policy.shared]
@@ -120,7 +123,7 @@ def representatives(among: Sequence[Contender], most: int) -> list[Contender]:
 
 
 def in_arm(run: Run, contender: Contender, arm: str) -> Contender:
-    """Return the policy as another arm evaluated it, with that arm's proxy; else unchanged."""
+    """Return the contender as `arm` evaluated it, with that arm's proxy; unchanged if the arm did not."""
     policy_model = model(run, contender.arm, contender.checkpoint, run.seeds[0])
     for checkpoint in run.checkpoints(arm):
         if model(run, arm, checkpoint, run.seeds[0]) == policy_model:
@@ -129,7 +132,10 @@ def in_arm(run: Run, contender: Contender, arm: str) -> Contender:
 
 
 def own_start(run: Run, contender: Contender, start: Contender) -> Contender:
-    """Return the counterpart of `start` in the policy's arm, as arms of other sizes have other models."""
+    """Return the counterpart of `start` in the contender's arm, made by the same stage; else `start` itself.
+
+    Arms with models of another size have a start of their own.
+    """
     for checkpoint in run.checkpoints(contender.arm):
         made_by = model(run, contender.arm, checkpoint, run.seeds[0])
         if isinstance(made_by, Node) and made_by.name == start.stage:

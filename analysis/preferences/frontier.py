@@ -1,8 +1,8 @@
-"""The price of reward in divergence: gold and proxy reward against the KL to the reference policy.
+"""The figure of gold and proxy reward against the KL to the reference policy.
 
 Each policy is a dot with intervals in both directions. A method is better than another if it has more gold
-reward at the same KL. One dot for each method says little about that. So lines join arms that differ in one
-number alone (a swept coefficient), and the checkpoints of one arm.
+reward at the same KL. One dot for each method says little about that. So lines join arms that differ only in
+one number (a swept coefficient), and the checkpoints of one arm.
 """
 
 import math
@@ -30,7 +30,7 @@ TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 @dataclass(frozen=True)
 class Place:
-    """A policy's KL and its rewards; a reward that was not measured is missing."""
+    """A policy's KL to the reference and its measured rewards, by name (REWARDS)."""
 
     contender: Contender
     kl: Mean
@@ -38,7 +38,7 @@ class Place:
 
 
 def places(table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[Place]:
-    """Return the contenders with a measured KL to the reference."""
+    """Return the KL and rewards of each contender that has a measured KL and a measured reward."""
     measured_places = []
     for contender in among:
         kl = average(measured(table, contender.at, f"{task}/kl"))
@@ -52,7 +52,10 @@ def places(table: pd.DataFrame, task: str, among: Sequence[Contender]) -> list[P
 def draw(
     places: Sequence[Place], sweeps: Mapping[str, Sequence[str]], palette: Mapping[str, str]
 ) -> Figure | None:
-    """Draw a panel for gold above a panel for proxy; None for under three policies, or shared ones."""
+    """Draw a panel for gold reward above a panel for proxy reward.
+
+    `sweeps` are sweeps.sweeps(). The result is None for fewer than three policies, or if arms share them all.
+    """
     arms = [place.contender.arm for place in places if place.contender.last and not place.contender.shared]
     if len(places) < 3 or not arms:
         return None
@@ -111,7 +114,7 @@ def _dot(axis: Axes, place: Place, name: str, palette: Mapping[str, str], marks:
 
 
 def _square_root(axis: Axes, largest: float) -> None:
-    """Make an x axis from 0 that is linear in the square root, with round ticks that do not overlap."""
+    """Make the x axis linear in sqrt(x) from 0 to `largest`, with round ticks that do not overlap."""
     axis.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
     largest = max(largest, 0.01) * 1.06
     axis.set_xlim(0, largest)
@@ -125,7 +128,7 @@ def _square_root(axis: Axes, largest: float) -> None:
 
 
 def short(key: str) -> str:
-    """Return a short name of a key: `ppo kl_coef` for `ppo.args.kl_coef`."""
+    """Return a short name of a setting: `ppo kl_coef` for `ppo.args.kl_coef`."""
     parts = [part for part in key.split(".") if part != "args"]
     return " ".join(parts[:1] + parts[-1:]) if len(parts) > 1 else key
 

@@ -1,4 +1,4 @@
-"""The quality of labels."""
+"""The table of the quality of labels, from the recipe's `label` stages."""
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ NOT_SHOWN = ("last", "last_fifth", "mean", "max")
 
 
 def labels(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each distinct `label` stage and metric, with the labeller and the mean over seeds."""
+    """Return a row for each distinct `label` stage and metric: the labeller, and the mean over seeds."""
     rows, seen = [], set()
     for arm in run.arms:
         for node in run.stages(arm, run.seeds[0], KIND):
@@ -47,7 +47,7 @@ def _labeller(stage: Stage) -> str:
 
 
 def labels_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each stage; counts that are 0 everywhere are left out."""
+    """Return the table of labels() for readers, a row for each stage, without counts that are always 0."""
     columns = [
         metric
         for metric in dict.fromkeys(frame.metric)
@@ -65,7 +65,7 @@ def labels_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cell(values: pd.Series) -> str:
-    """Return a count as a whole number, and a share with its interval."""
+    """Return a value as text: a count as a whole number, a share with its interval."""
     if abs(values.value) >= 2 or float(values.value).is_integer():
         return f"{values.value:,.0f}"
     return with_interval(values.value, values.low, values.high)

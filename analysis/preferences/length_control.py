@@ -1,4 +1,4 @@
-"""Win rate at equal length: the preference that is left when replies of the same length are compared.
+"""Length-controlled win rates: the preference between two policies if their replies were equally long.
 
 A judge that likes length is beaten by padding. AlpacaEval's length-controlled win rate (Dubois et al. 2024,
 arXiv 2404.04475, Eq. 1) is the win rate if both replies were equally long, by a logistic model of the
@@ -6,7 +6,7 @@ probability that a reply y of the policy beats z of the baseline:
 
     P(y beats z) = sigmoid(theta + phi * tanh((|y| - |z|) / s)),   s = std of |y| - |z| over all pairs
 
-theta is the policy's worth, phi the price that the judge pays for length; tanh limits the weight of a few
+theta is the policy's strength, and phi the judge's preference for length; tanh limits the weight of a few
 very long replies. The length-controlled win rate is the prediction at equal length, sigmoid(theta). Like the
 plain rate it is 1/2 for a policy against itself, and one minus itself with the sides exchanged.
 
@@ -32,7 +32,7 @@ from analysis.preferences.win_rates import between, estimate, same_items
 from analysis.statistics.intervals import interval
 
 PRIOR = 10.0  # standard deviation of theta and phi
-SHIFTS = (0, 1, -1, 2, -2)  # sample j of one side meets sample j + shift of the other
+SHIFTS = (0, 1, -1, 2, -2)  # sample j of one side is paired with sample j + shift of the other
 BY = ("gold", "proxy")
 
 
@@ -58,10 +58,10 @@ def logistic(x: np.ndarray, wins: np.ndarray, prior: float = PRIOR) -> np.ndarra
 
 
 def pairs(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return which of n samples meet which of m, as indices (pairs,) each.
+    """Return the pairs of n samples with m samples, as the indices (pairs,) on each side.
 
-    No pair occurs twice, and all samples occur about equally often. Each sample of the larger side meets five
-    of the other side, or all if there are fewer.
+    No pair occurs twice, and all samples occur about equally often. Each sample of the larger side is paired
+    with five samples of the other side, or with all if there are fewer.
     """
     if n == m:
         shifts = sorted({shift % n for shift in SHIFTS})
@@ -73,9 +73,9 @@ def pairs(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def features(lengths: np.ndarray, baseline: np.ndarray) -> np.ndarray:
-    """Return (items * pairs, 2): one, and tanh of the standardised length difference, of pairs().
+    """Return the features (items * pairs, 2) of each pair: 1, and tanh of the standardised length difference.
 
-    `lengths` (items, n) and `baseline` (items, m) are in tokens.
+    `lengths` (items, n) and `baseline` (items, m) are the lengths of both sides' samples in tokens.
     """
     left, other = pairs(lengths.shape[1], baseline.shape[1])
     difference = (lengths[:, left] - baseline[:, other]).ravel()
@@ -84,9 +84,9 @@ def features(lengths: np.ndarray, baseline: np.ndarray) -> np.ndarray:
 
 
 def _controlled(policy: Replies, other: Replies, score: str) -> tuple[float, float]:
-    """Return theta and its standard error, for one policy against another by one score.
+    """Return theta of `policy` against `other` by `score`, and its standard error, for one seed.
 
-    The error is clustered by item (sandwich, Liang & Zeger 1986): pairs of one item depend on each other.
+    The error is clustered by item (sandwich, Liang & Zeger 1986), because pairs of one item are dependent.
     """
     a, b = paired(policy, other, score)
     x = features(*paired(policy, other, "tokens"))
@@ -100,7 +100,10 @@ def _controlled(policy: Replies, other: Replies, score: str) -> tuple[float, flo
 
 
 def rate(policy: BySeed, other: BySeed, score: str) -> Mean:
-    """Return the length-controlled win rate with its interval over seeds; for one seed, over items."""
+    """Return the length-controlled win rate of `policy` against `other` by `score`.
+
+    The interval is over seeds; for a single seed, over items.
+    """
     fitted: dict[tuple[int, int], tuple[float, float]] = {}
     for seed in sorted(set(policy) & set(other)):
         key = (id(policy[seed]), id(other[seed]))
@@ -117,9 +120,10 @@ def rate(policy: BySeed, other: BySeed, score: str) -> Mean:
 
 
 def against(replies: Mapping[str, BySeed], baseline: str, of_baseline: Mapping[str, BySeed]) -> pd.DataFrame:
-    """Return a row for each contender but the baseline: plain and controlled win rates by gold and proxy.
+    """Return a row for each contender but the baseline: its plain and its length-controlled win rates.
 
-    `of_baseline` maps a contender to the baseline's replies, scored by that contender's proxy.
+    They are against the baseline, by gold and by proxy. `of_baseline` maps each contender's name to the
+    baseline's replies, scored by that contender's proxy.
     """
     rows = []
     for name, policy in replies.items():
@@ -141,7 +145,7 @@ def against(replies: Mapping[str, BySeed], baseline: str, of_baseline: Mapping[s
 
 
 def against_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of against() for readers."""
+    """Return the table of against() as text for readers."""
     rows = []
     for row in frame.to_dict("records"):
         out = {"": row["of"], "tokens more": number(row["length"], "length")}

@@ -1,10 +1,10 @@
 """Over-optimisation: gold and proxy reward against the distance from the initial policy.
 
-Training is followed along the curves of `ppo` stages. Best-of-n is followed along the evaluation of the
-initial policy, whose n samples of each item show what choosing by the proxy would give. Gains are over the
-initial policy: for training over the mean of an arm's first logged rollouts (all seeds), for best-of-n over n
-= 1. The mean of few rollouts is uncertain, and its error shifts every gain of the arm: weights from one seed
-are rough.
+For RL, the distance and the rewards are the curves of `ppo` stages. For best-of-n, they come from an
+evaluation of the initial policy: of n samples of each item, the one with the highest proxy is chosen. A gain
+is the reward minus the reward of the initial policy: for RL the mean of an arm's first logged rollouts over
+all seeds, for best-of-n the reward at n = 1. The mean of few rollouts is uncertain, and its error shifts
+every gain of the arm, so weights that are fitted to one seed are rough.
 """
 
 import math
@@ -29,31 +29,31 @@ from analysis.preferences.contenders import Contender, in_arm
 from analysis.preferences.reward_fits import Fit
 from analysis.statistics.intervals import interval
 
-POINTS = 40  # points of an arm's curve; if it has more, neighbouring rollouts are averaged
-FEW = 4  # up to this number of arms, each seed has a thin line
-OWN = {"RL": "rl", "best-of-n": "bon"}  # way in which the policy moved -> its form
+POINTS = 40  # largest number of points of a curve; if it has more, neighbouring rollouts are averaged
+FEW = 4  # largest number of arms with which each seed has a thin line
+OWN = {"RL": "rl", "best-of-n": "bon"}  # how the policy moved -> the form that Gao et al. have for it
 BEST = re.compile(r"(?P<task>[^/]+)/(?P<reward>gold|proxy)/bon@(?P<n>\d+)")
 BLACK = "#333333"
 
 
 @dataclass(frozen=True)
 class Track:
-    """The gain in one reward along the distance d, as mean over seeds; `seeds` has (d, gain) of each seed."""
+    """The gain in one reward at each distance d from the initial policy: mean over seeds, and each seed."""
 
     arm: str
-    by: str  # the way in which the policy moved: RL or best-of-n
-    reward: str  # the reward: gold or proxy
-    d: np.ndarray  # (points,) sqrt of nats
-    gain: np.ndarray  # (points,)
-    low: np.ndarray  # (points,): lower end of its interval; nan without an interval
+    by: str  # how the policy moved: RL or best-of-n
+    reward: str  # gold or proxy
+    d: np.ndarray  # (points,) sqrt(KL to the initial policy), KL in nats per sequence
+    gain: np.ndarray  # (points,) mean over seeds
+    low: np.ndarray  # (points,) lower end of the interval of the gain; nan without an interval
     high: np.ndarray
-    seeds: tuple[tuple[np.ndarray, np.ndarray], ...]
+    seeds: tuple[tuple[np.ndarray, np.ndarray], ...]  # d (points,) and gain (points,) of each seed
 
 
 def of_training(run: Run, table: pd.DataFrame) -> list[Track]:
-    """Return gold and proxy along the curve of each arm's first `ppo` stage; a shared stage has one track.
+    """Return the tracks of gold and proxy over each arm's first `ppo` stage; arms that share it have one.
 
-    A later stage is left out: it starts from another policy, from which its KL and gains would be measured.
+    Later stages are left out, because their KL and gains would be relative to another policy.
     """
     names = [KL, *CURVES.values()]
     logged = table[table.step.notna() & table.metric.isin(names)].dropna(subset=["value"])
@@ -91,9 +91,9 @@ def _root(kl: pd.Series) -> np.ndarray:
 
 
 def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> list[Track]:
-    """Return gold and proxy of the initial policy's best of n samples by the proxy, a track for each proxy.
+    """Return the tracks of gold and proxy for the best of n samples of the policy `initial`, by each proxy.
 
-    If several tasks are possible, the task with the largest n counts.
+    If several tasks have best-of-n, the task with the largest n counts.
     """
     tracks: list[Track] = []
     seen = set()
@@ -130,17 +130,20 @@ def of_best_of_n(run: Run, table: pd.DataFrame, initial: Contender | None) -> li
 
 
 def _less(rows: pd.DataFrame, start: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of measured() minus the rows of the same seed in `start`."""
+    """Return the values and intervals in `rows` minus the value of the same seed in `start`.
+
+    Both are tables of measured().
+    """
     shift = start.value.reindex(rows.index)
     return rows.assign(**{column: rows[column] - shift for column in ("value", "low", "high")})
 
 
 def fits(tracks: Sequence[Track]) -> pd.DataFrame:
-    """Return a row for each track and form.
+    """Return a row for each track and form of reward_fits.FORMS.
 
-    alpha and beta are means over seeds, with intervals; each seed is fitted separately. highest_at_kl belongs
-    to the form with these weights. Both R^2 are of the fit to the mean over seeds: on all points, and held
-    out.
+    `alpha` and `beta` are means over seeds, each of which is fitted separately, with intervals.
+    `highest_at_kl` is the KL at which the form with these weights is highest. `r2` and `r2_held_out` are of
+    the fit to the mean over seeds: on all points, and by reward_fits.held_out().
     """
     rows = []
     for track in tracks:
@@ -176,13 +179,19 @@ def fits(tracks: Sequence[Track]) -> pd.DataFrame:
 
 
 def _highest(form: Fit, reached: float) -> float:
-    """Return the d at which a form is highest: 0 if it only falls; nan if it only rises, or is a cubic."""
+    """Return the d at which a form is highest: 0 if it only falls; nan if it only rises, or is a cubic.
+
+    `reached` is the largest d of the points.
+    """
     falls = math.isnan(form.top) and not math.isnan(form.alpha) and form(np.array([reached]))[0] < 0
     return 0.0 if falls else form.top
 
 
 def fits_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each track: its form's weights, and how well each form predicts the far half."""
+    """Return the table of fits() for readers, a row for each track.
+
+    It has the weights of the track's own form (OWN), and the held-out R^2 of every form.
+    """
     rows = []
     for key, group in frame.groupby(["arm", "by", "reward"], sort=False) if len(frame) else ():
         arm, by, reward = map(str, key)
@@ -216,9 +225,9 @@ def _r2(value: float) -> str:
 
 
 def draw(tracks: Sequence[Track], palette: Mapping[str, str], beside: Sequence[Track] = ()) -> Figure | None:
-    """Draw the gain in gold above the gain in proxy, against d; dotted: the fitted form.
+    """Draw the gain in gold above the gain in proxy, both against d, with the fitted form as a dotted line.
 
-    `beside` are tracks of another kind, drawn as black crosses.
+    `beside` are further tracks, which are drawn as black crosses. The result is None without tracks.
     """
     rewards = [reward for reward in CURVES if any(track.reward == reward for track in tracks)]
     if not rewards:
@@ -259,12 +268,12 @@ def _track(axis: Axes, track: Track, colour: str, style: Any, seeds: bool) -> No
 
 
 def form_of(tracks: Sequence[Track]) -> str:
-    """Return the formula of the form fitted to these tracks."""
+    """Return the formula of the form that is fitted to these tracks; "" without tracks."""
     return reward_fits.WRITTEN[OWN[tracks[0].by]] if tracks else ""
 
 
 def alt_text(tracks: Sequence[Track]) -> str:
-    """Return the gold tracks in words."""
+    """Return the last and the largest gain in gold of each track in words."""
     return "; ".join(
         f"{track.arm}: gold {number(track.gain[-1])} above the start at a KL of {track.d[-1] ** 2:.2g}, "
         f"at most {number(float(track.gain.max()))}"

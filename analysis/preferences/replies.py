@@ -1,7 +1,7 @@
-"""The contenders' replies to the items of a task, with their scores.
+"""The scores of the contenders' replies to the items (problems) of a task.
 
-Evaluations ask every policy of a seed the same items, and a policy is compared with another of the same seed.
-So comparisons are paired by item and by seed.
+All policies of a seed are asked the same items, and policies are compared within a seed. So comparisons are
+paired by item and by seed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ REFERENCE = "reference reply"  # name of the world's own replies, which are one 
 
 @dataclass(frozen=True)
 class Replies:
-    """The scores of one policy's replies in one seed, as arrays (items, samples) by the score's name.
+    """The scores of one policy's replies in one seed: name of the score -> array (items, samples).
 
-    The names are gold and tokens and, if the evaluation has them, proxy, and reference_gold for the world's
-    own replies.
+    The names are gold and tokens (the length) and, if the evaluation has them, proxy and reference_gold. The
+    last is the gold of the world's own replies, (items, 1).
     """
 
     items: tuple[tuple[int, str], ...]  # number and question of each item
@@ -37,9 +37,9 @@ Read = dict[Node, Replies | None]
 def of_all(
     run: Run, among: Sequence[Contender], start: Contender | None, task: str
 ) -> tuple[dict[str, BySeed], dict[str, BySeed]]:
-    """Return the replies of at most MOST contenders, by name, and by the same names the replies of `start`.
+    """Return name -> replies of at most MOST contenders, and name -> replies of `start` for the same names.
 
-    The replies of `start` are scored by the proxy that scored the contender of that name.
+    The latter are scored by the proxy that scored the contender of that name.
     """
     of_contenders: dict[str, BySeed] = {}
     of_start: dict[str, BySeed] = {}
@@ -54,9 +54,9 @@ def of_all(
 
 
 def _of_one(run: Run, contender: Contender, task: str, read: Read) -> BySeed:
-    """Return replies by seed; seeds without samples on disk or without gold scores are left out.
+    """Return seed -> the contender's replies; seeds without samples on disk or without gold are left out.
 
-    `read` is a cache.
+    `read` caches the replies of each evaluation.
     """
     by_seed = {}
     for seed in run.seeds:
@@ -81,9 +81,10 @@ def _read_replies(run: Run, node: Node, task: str) -> Replies | None:
 
 
 def reference(by_seed: BySeed) -> dict[str, BySeed]:
-    """Return the world's own replies as another contender, for the items of each seed; {} without them.
+    """Return the world's own replies to the items in `by_seed`, as a contender named REFERENCE.
 
-    Seeds that were asked the same items have the same replies, which count once.
+    Seeds that were asked the same items share one Replies object, and so count once. The result is {} if the
+    evaluations have no such replies.
     """
     of_items: dict[tuple[tuple[int, str], ...], Replies] = {}
     for replies in by_seed.values():
@@ -96,7 +97,7 @@ def reference(by_seed: BySeed) -> dict[str, BySeed]:
 
 
 def paired(policy: Replies, other: Replies, score: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scores of both sides (items, samples), for the items that both were asked."""
+    """Return the `score` of both policies' replies, (items, samples) each, on the items that both have."""
     shared = sorted(set(policy.items) & set(other.items))
     sides = []
     for side in (policy, other):

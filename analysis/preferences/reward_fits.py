@@ -1,4 +1,4 @@
-"""The forms of Gao et al. for reward by distance from the initial policy, fitted and tested.
+"""The functional forms of Gao et al. for reward by distance from the initial policy: fits and tests.
 
 With d = sqrt(KL(policy || initial policy)), KL in nats a sequence, and R the reward gained over the initial
 policy (Gao, Schulman & Hilton 2022, arXiv 2210.10760, §1):
@@ -9,9 +9,9 @@ policy (Gao, Schulman & Hilton 2022, arXiv 2210.10760, §1):
 Each is linear in its parameters, so least squares has one solution. The origin is left out: R is 0 there by
 definition, and the second form's slope is infinite. Best-of-n has KL(n) = log n - (n - 1) / n exactly.
 
-A form that follows the points it was fitted to says little: `held_out` fits the lower half of the range of d
-and measures R^2 on the rest. Controls: the other form, a straight line, a cubic. For best-of-n the form is
-itself a polynomial, of two parameters.
+That a form follows the points that it was fitted to says little. So held_out() fits it to the lower half of
+the range of d, and measures R^2 on the rest. The other form, a straight line and a cubic are controls; for
+best-of-n the form is itself a polynomial, of two parameters.
 """
 
 import math
@@ -23,7 +23,7 @@ from scipy import linalg
 
 from analysis.numbers.means import MINUS
 
-# name -> function of d (points,) that makes its columns
+# name of a form -> function from d (points,) to the columns (points, weights) of its linear regression
 FORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "bon": lambda d: np.stack([d, -(d**2)], axis=1),
     "rl": lambda d: np.stack([d, -d * np.log(d)], axis=1),
@@ -41,7 +41,7 @@ WRITTEN = {
 
 @dataclass(frozen=True)
 class Fit:
-    """A form with its weights, one for each of its columns: alpha, and beta if the form has two."""
+    """A fitted form, with a weight for each column of FORMS; for `bon` and `rl` they are alpha and beta."""
 
     form: str
     weights: tuple[float, ...]
@@ -60,7 +60,7 @@ class Fit:
 
     @property
     def top(self) -> float:
-        """The d at which the form is highest; nan if there is no such d with finite d² > 0."""
+        """The d at which the form is highest; nan if it has no maximum at a finite KL above 0."""
         if not self.beta > 1e-9 * abs(self.alpha):  # without beta the form is a straight line, up to rounding
             return math.nan
         ratio = self.alpha / self.beta
@@ -70,9 +70,9 @@ class Fit:
 
 
 def best_of_n_kl(n: float) -> float:
-    """Return the KL in nats between the best of n samples and one sample: log n - (n - 1) / n.
+    """Return the KL divergence in nats of the best of n samples from a single sample.
 
-    The formula is from Stiennon et al. (2020, App. G.3).
+    It is log n - (n - 1) / n (Stiennon et al. 2020, App. G.3).
     """
     return math.log(n) - (n - 1) / n
 
@@ -88,9 +88,9 @@ def fit(form: str, d: np.ndarray, gain: np.ndarray) -> Fit | None:
 
 
 def r_squared(fitted: Fit, d: np.ndarray, gain: np.ndarray) -> float:
-    """Return 1 - squared error of the fit / squared error of the points' mean.
+    """Return R^2: 1 - squared error of the fit / squared error of the points' mean.
 
-    A value below 0 means that the fit is worse than the mean.
+    A value below 0 means that the fit is worse than the mean. It is nan if the points do not vary.
     """
     d, gain = _usable(d, gain)
     about = float(((gain - gain.mean()) ** 2).sum()) if len(gain) else 0.0
@@ -98,7 +98,7 @@ def r_squared(fitted: Fit, d: np.ndarray, gain: np.ndarray) -> float:
 
 
 def _halves(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return masks (points,) of bool: the lower half of the range from 0 to the largest d, and the upper."""
+    """Return two masks (points,): which d lie in the lower half of 0 to max(d), and which in the upper."""
     d = np.asarray(d, dtype=float)
     middle = d.max() / 2 if len(d) else 0.0
     return (d > 0) & (d <= middle), d > middle

@@ -1,8 +1,8 @@
-"""Reward models: whether they are as often right as they are confident, and whether length buys reward.
+"""The quality of reward models: accuracy, calibration, and whether they prefer longer replies.
 
-A reward model says that one reply is better than another with confidence sigmoid(|difference of rewards|).
-calibration.csv of a `reward_model` stage bins its held-out pairs by confidence, and says how often the
-labeller agreed. Its columns are bin_low, bin_high, predicted (mean confidence), observed (share) and count.
+A reward model prefers one reply to another with confidence sigmoid(|difference of rewards|). The file
+calibration.csv of a `reward_model` stage bins its held-out pairs by confidence. Its columns are bin_low,
+bin_high, predicted (mean confidence), observed (share of pairs on which the labeller agreed) and count.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ GREY = "#b0b0b0"
 
 
 def stages(run: Run) -> dict[str, tuple[str, str]]:
-    """Return name on the page -> (arm, stage) of every distinct reward model; a shared one has one name."""
+    """Return each reward model's name on the page -> its (arm, stage); a model that arms share comes once."""
     by_name: dict[str, tuple[str, str]] = {}
     seen = set()
     for arm in run.arms:
@@ -54,9 +54,9 @@ def stages(run: Run) -> dict[str, tuple[str, str]]:
 
 
 def calibration(run: Run, arm: str, stage: str) -> pd.DataFrame:
-    """Return the calibration of a stage, pooled over seeds, with the columns of calibration.csv.
+    """Return the calibration of a reward model, pooled over seeds, with the columns of calibration.csv.
 
-    There are no rows if the stage has no calibration.
+    There are no rows if the stage wrote no such file.
     """
     parts = []
     for node in dict.fromkeys(node for seed in run.seeds for node in run.stages(arm, seed)):
@@ -75,7 +75,10 @@ def calibration(run: Run, arm: str, stage: str) -> pd.DataFrame:
 
 
 def draw_calibration(run: Run, palette: Mapping[str, str]) -> Figure | None:
-    """Draw how often the labeller agreed against the model's confidence, in a panel for each reward model."""
+    """Draw the labeller's agreement against the model's confidence, a panel for each reward model.
+
+    The result is None if no reward model has a calibration.
+    """
     by_name = {name: bins for name, place in stages(run).items() if len(bins := calibration(run, *place))}
     if not by_name:
         return None
@@ -98,7 +101,10 @@ def draw_calibration(run: Run, palette: Mapping[str, str]) -> Figure | None:
 
 
 def draw_margins(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
-    """Draw the accuracy in each quarter of the held-out pairs against the labeller's mean margin."""
+    """Draw the accuracy in each quarter of the held-out pairs against the labeller's mean margin there.
+
+    The result is None if no reward model has these numbers.
+    """
     lines: dict[str, list[tuple[float, Mean]]] = {}
     for name, (arm, stage) in stages(run).items():
         place = f"{arm}/{stage}"
@@ -130,7 +136,10 @@ def draw_margins(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> F
 
 
 def models(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each reward model and metric, with the mean over models and its interval."""
+    """Return a row for each reward model and metric of METRICS, with the mean over seeds and its interval.
+
+    `models` is the number of separately trained models in the mean.
+    """
     rows = []
     for name, (arm, stage) in stages(run).items():
         for metric in METRICS:

@@ -1,4 +1,4 @@
-"""The settings of a sweep, in which several arms differ by one number."""
+"""The sweeps of a run: groups of arms that differ only in one number."""
 
 import json
 
@@ -7,10 +7,10 @@ from analysis.numbers.settings import of_stages
 
 
 def sweeps(run: Run) -> dict[str, list[str]]:
-    """Return setting of a stage -> the arms whose stages differ in this number alone, in the number's order.
+    """Return each swept setting of a stage -> the arms that differ only in this number, sorted by it.
 
-    A second group of arms for one setting is named `key (2)`. If arms need stages of the recipe with
-    different owners, this does not count as a difference, because the stages' settings may differ.
+    A second group of arms for one setting is named `key (2)`. Inputs from stages that different arms own are
+    no difference, as long as the stages have the same name: their settings are compared by themselves.
     """
     by_arm = {}
     for arm in run.arms:
@@ -34,7 +34,7 @@ def sweeps(run: Run) -> dict[str, list[str]]:
 
 
 def _number(text: str | None) -> float | None:
-    """Return the number that a setting is; None if it is no number."""
+    """Return a setting's text as a number; None if it is no number."""
     try:
         value = json.loads(text or "null")
     except ValueError:

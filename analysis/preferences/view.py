@@ -33,7 +33,7 @@ from analysis.preferences.reward_fits import ALPHA, BETA, WRITTEN
 
 @dataclass(frozen=True)
 class Kind:
-    """A table of this section: its name, its caption, and its form for readers."""
+    """A table of this section: its name and texts, and the function `shown` that makes it for readers."""
 
     name: str
     title: str
@@ -113,7 +113,7 @@ class Page:
 
 
 def view(run: Run, table: pd.DataFrame, result: Preferences) -> View:
-    """Return the section."""
+    """Return the section of preferences; `table` is the tidy table of the run."""
     tables, captioned = [], []
     for kind in KINDS:
         if (frame := result.tables.get(kind.name)) is not None:

@@ -1,14 +1,14 @@
 """Win rates: how often one policy's reply is better than another's to the same prompt.
 
-For each item, a reply of each policy is drawn: a better score counts 1, an equal one 1/2. With n samples a
-side this probability is the mean over all n x n pairs; the win rate is its mean over items and seeds.
+For each item (a problem), a reply of one policy with the better score counts 1, with an equal score 1/2. The
+win rate is the mean over all pairs of the two policies' samples, over items and over seeds.
 
-Items and seeds are both samples. If each seed has its own items, seeds are drawn with replacement, each with
-its items: the variation of items is part of the variation of seeds. If every seed's policies answer the same
-items, items and seeds are crossed, and the interval comes from the pigeonhole bootstrap (Owen 2007, Annals of
-Applied Statistics 1:386): items are drawn with replacement, and so are seeds; a pair of the two counts as
-often as both were drawn. An item keeps both policies' replies, so comparisons stay paired. For few seeds the
-interval is widened as statistics.intervals does.
+Intervals allow for the choice of items and of seeds. If each seed has its own items, seeds are drawn with
+replacement, each with its items: the variation of items is part of the variation of seeds. If all seeds have
+the same items, the interval comes from the pigeonhole bootstrap (Owen 2007, Annals of Applied Statistics
+1:386): items and seeds are both drawn with replacement, and the number of an item in a seed counts as often
+as the product of the two counts. An item keeps both policies' replies, so comparisons stay paired. For few
+seeds the interval is widened as in statistics.intervals.
 """
 
 from collections.abc import Mapping
@@ -30,18 +30,18 @@ COLUMNS = ["of", "against", "win_rate", "low", "high", "items", "seeds"]
 
 
 def better(first: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the probability (items,) that a sample beats one of `other`; a tie counts half.
+    """Return the probability (items,) that a sample of `first` beats a sample of `other`; a tie counts half.
 
-    Both arrays are (items, n).
+    Both arrays have scores (items, samples).
     """
     a, b = first[:, :, None], other[:, None, :]  # (items, n, 1), (items, 1, m)
     return ((a > b) + 0.5 * (a == b)).mean(axis=(1, 2))
 
 
 def estimate(chances: np.ndarray, crossed: bool, draws: int = DRAWS) -> Mean:
-    """Return the mean of chances (seeds, items) with its interval; nan without any chances.
+    """Return the mean of `chances`, win probabilities (seeds, items), with its interval; nan without any.
 
-    `crossed`: all seeds have the same items. The interval of a single seed is over its items.
+    crossed: whether all seeds have the same items. The interval of a single seed is over its items.
     """
     seeds, items = chances.shape
     if not chances.size:
@@ -57,21 +57,21 @@ def estimate(chances: np.ndarray, crossed: bool, draws: int = DRAWS) -> Mean:
 
 
 def same_items(first: BySeed, other: BySeed) -> bool:
-    """Return whether every seed was asked the same items."""
+    """Return whether all seeds of both policies were asked the same items."""
     return len({replies.items for side in (first, other) for replies in side.values()}) == 1
 
 
 @cache
 def _drawn(seeds: int, items: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of each seed (draws, seeds) and of each item (draws, items) in every resample."""
+    """Return the weights of seeds (draws, seeds) and of items (draws, items) in every resample."""
     rng = np.random.default_rng(0)
     return redraws(rng, seeds, draws) / seeds, redraws(rng, items, draws) / items
 
 
 def between(first: BySeed, other: BySeed, score: str = "gold") -> np.ndarray:
-    """Return the chances (seeds, items) that one policy beats another.
+    """Return the probability (seeds, items) that a reply of `first` beats one of `other` by `score`.
 
-    Pairs of policies that seeds share count once.
+    If seeds share both policies, these seeds count once.
     """
     rows: list[np.ndarray] = []
     seen: set[tuple[int, int]] = set()
@@ -86,7 +86,7 @@ def between(first: BySeed, other: BySeed, score: str = "gold") -> np.ndarray:
 
 
 def matrix(replies: Mapping[str, BySeed], score: str = "gold") -> pd.DataFrame:
-    """Return a row for each ordered pair of contenders."""
+    """Return a row for each ordered pair of contenders: the win rate of the first, with its interval."""
     rows = []
     for first, other in combinations(replies, 2):
         chances = between(replies[first], replies[other], score)
@@ -116,12 +116,15 @@ def matrix_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def names(frame: pd.DataFrame) -> list[str]:
-    """Return the contenders in the matrix, in its order."""
+    """Return the names of the contenders in a table of matrix(), in its order."""
     return list(dict.fromkeys([*frame.of.iloc[::2], *frame.against.iloc[::2]]))
 
 
 def draw(frame: pd.DataFrame) -> Figure | None:
-    """Draw the matrix as a map: green if the row surely beats the column, red if it surely loses."""
+    """Draw the win rates as a map: green if the row surely beats the column, red if it surely loses.
+
+    It is sure if the interval excludes 1/2. The result is None for fewer than two contenders.
+    """
     contenders = names(frame)
     if len(contenders) < 2:
         return None
@@ -168,7 +171,7 @@ def draw(frame: pd.DataFrame) -> Figure | None:
 
 
 def alt_text(frame: pd.DataFrame) -> str:
-    """Return the matrix in words, with each pair once."""
+    """Return the win rates in words, with each pair once."""
     once = frame.iloc[::2]
     pairs = zip(once.of, once.against, once.win_rate, strict=True)
     return "; ".join(f"{first} beats {other} in {rate:.0%}" for first, other, rate in pairs)

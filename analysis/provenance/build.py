@@ -15,7 +15,7 @@ from analysis.provenance.completions import Pair, Rollout
 
 @dataclass(frozen=True)
 class Provenance:
-    """The files that the jobs of a run left beside numbers, as the page needs them."""
+    """The contents of section "provenance", from files of the jobs or from a record."""
 
     rollouts: Sequence[Rollout]
     policies: int  # number of policies that are compared; 0 if only one arm is shown, before and after
@@ -27,7 +27,7 @@ class Provenance:
 
 
 def build(run: Run, preferences: Preferences) -> Provenance:
-    """Gather the artefacts of a run, or what its record has kept of them."""
+    """Return the contents of the section, from the artefacts of a run or from its record."""
     trained, policies = jobs.jobs(run), preferences.policies
     if run.record:
         kept = run.samples_kept("provenance")

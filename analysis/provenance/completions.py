@@ -1,7 +1,8 @@
 """The completions that a report shows: how they are chosen, and how they are made safe to show.
 
-A model wrote them, so anything may be in them: markup, half characters, a megabyte. They leave here as plain
-text that any encoder accepts; the template escapes it. A fixed rule chooses them.
+A model wrote them, so they may contain anything: markup, broken characters, a megabyte of text. This module
+turns them into short plain text that any encoder accepts; the template escapes it. They are chosen by a fixed
+rule, not by hand.
 """
 
 import math
@@ -13,11 +14,11 @@ from analysis.numbers.run import Row, Run, read_lines
 from analysis.preferences.contenders import Contender, representatives
 from encore.recipe.metric_names import OF_WORLD
 
-LONGEST = 2000  # characters of one text that are shown
-STEPS = 5  # training steps of one arm that are shown
-EACH = 3  # correct completions of one step that are shown, and as many incorrect ones
-ITEMS = 6  # held-out problems shown before and after
-SIDES = 6  # policies shown side by side
+LONGEST = 2000  # largest number of characters of one text that are shown
+STEPS = 5  # largest number of training steps of one arm that are shown
+EACH = 3  # largest number of correct, and of incorrect, completions of one step that are shown
+ITEMS = 6  # largest number of held-out problems that are shown
+SIDES = 6  # largest number of policies side by side
 ARROW = "\u2190"
 SCORES = ("gold", "proxy", *OF_WORLD)  # scores shown with a completion
 
@@ -26,7 +27,7 @@ CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"
 
 
 def safe(text: object) -> str:
-    """Return text that is safe to show: at most LONGEST characters, no surrogates or control characters."""
+    """Return a text that is safe to show: cut at LONGEST characters, without surrogates or controls."""
     full = str(text)
     part = full[:LONGEST].encode("utf-16", "surrogatepass").decode("utf-16", "replace").translate(CONTROLS)
     return part if len(full) <= LONGEST else f"{part}\n[clipped: {len(full):,} characters in all]"
@@ -79,9 +80,10 @@ def correct(row: Row) -> bool | None:
 
 
 def rollouts(run: Run) -> list[Rollout]:
-    """Return training completions of each arm's first seed: the first EACH right and wrong at STEPS steps.
+    """Return training completions of each arm's first seed, from STEPS steps that are evenly spaced.
 
-    From each prompt's answers only the first correct and the first incorrect one are shown.
+    For each step they are the first EACH correct and the first EACH incorrect completions, of different
+    prompts.
     """
     return [row for arm in run.arms for row in _of_arm(run, arm)]
 
@@ -118,16 +120,16 @@ def _shown(arm: str, row: Row) -> Rollout:
 
 
 def _laid_out(text: str, turns: Sequence[str] | None) -> str:
-    """Return a completion in which each result of a tool is on its own line, after an arrow."""
+    """Return a completion with each result of a tool on its own line, after an arrow."""
     if not turns or len(turns) == 1:
         return text
     return "\n".join(f"{ARROW} {turn}" if number % 2 else turn for number, turn in enumerate(turns))
 
 
 def before_after(run: Run, task: str) -> list[Pair]:
-    """Return the first samples of one held-out problem for each difficulty, before and after training.
+    """Return a held-out problem for each difficulty, with the first sample before and after training.
 
-    They belong to the first seed of every arm. A policy that arms share is shown once.
+    The samples are from the first seed of every arm. A policy that arms share is shown once.
     """
     if not run.ends:
         return []
@@ -140,13 +142,16 @@ def before_after(run: Run, task: str) -> list[Pair]:
 
 
 def side_by_side(run: Run, task: str, among: Sequence[Contender]) -> list[Pair]:
-    """Return the first samples as before_after() does, for at most SIDES policies."""
+    """Return a held-out problem for each difficulty, with the first sample of at most SIDES policies."""
     chosen = representatives(among, SIDES)
     return _beside(run, task, [(contender.name, contender.arm, contender.checkpoint) for contender in chosen])
 
 
 def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[Pair]:
-    """Return the samples on disk of these policies (name, arm, checkpoint), side by side."""
+    """Return a held-out problem for each difficulty, with the first sample of each policy.
+
+    `policies` are (name, arm, checkpoint); policies without samples on disk are left out.
+    """
     read = {name: first_samples(run, arm, checkpoint).get(task, {}) for name, arm, checkpoint in policies}
     names, sides = list(filter(read.get, read)), list(filter(None, read.values()))
     if not sides:
@@ -160,7 +165,10 @@ def _beside(run: Run, task: str, policies: list[tuple[str, str, str]]) -> list[P
 
 
 def pair(names: Sequence[str], rows: Sequence[Row]) -> Pair:
-    """Return the first samples of one item by the policies of these names; each has its row of samples."""
+    """Return one held-out problem with the first sample of each policy.
+
+    `names` are the policies' names, and `rows` are their samples of this problem.
+    """
     sides = [
         Side(
             name,
@@ -182,7 +190,7 @@ def _scores(row: Row) -> str:
 
 
 def first_samples(run: Run, arm: str, checkpoint: str) -> dict[str, dict[Hashable, Row]]:
-    """Return task -> item -> its row of samples, of the first seed; {} if they are not on disk."""
+    """Return task -> item -> its row of samples, for the first seed; {} if there are none on disk."""
     by_task: dict[str, dict[Hashable, Row]] = {}
     for row in run.samples(run.graph.owner(run.evaluation(arm, checkpoint))):
         if row["completions"]:

@@ -1,4 +1,4 @@
-"""The configuration of a run: how its arms differ, its machine, its commit, and the commands to repeat it."""
+"""The configuration of a run: how its arms differ, its code and machine, and the commands to repeat it."""
 
 import shlex
 from collections.abc import Hashable, Mapping
@@ -17,7 +17,7 @@ from encore.runtime import suite
 
 
 def differences(run: Run) -> pd.DataFrame:
-    """Return every resolved setting in which an arm differs from the first arm, with both values."""
+    """Return a row for each resolved setting in which an arm differs from the first arm, with both values."""
     base = dict(settings(run, run.arms[0]))
     rows = []
     for arm in run.arms[1:]:
@@ -30,7 +30,7 @@ def differences(run: Run) -> pd.DataFrame:
 
 
 def facts(jobs: pd.DataFrame) -> dict[str, list[str]]:
-    """Return commit, versions, hardware and FLOPs formula, each with the distinct values of all stages."""
+    """Return each fact (commit, versions, hardware, start, FLOPs formula) -> its distinct values."""
     rows = jobs.to_dict("records")
     commits = [_commit(row) for row in rows]
     counted = [f"{row['stage']}: {row['flops_formula']}" for row in rows if not pd.isna(row["flops_formula"])]
@@ -50,7 +50,7 @@ def _commit(row: Mapping[Hashable, Any]) -> str:
 
 
 def outside_git(row: Mapping[Hashable, Any]) -> str:
-    """Return what is known of the code of a run without a commit: the package, if it was one."""
+    """Return a phrase on the code of a run without a commit; it names the package if the run used it."""
     versions = row.get("versions")
     package = versions.get(suite.NAME) if isinstance(versions, dict) else None
     return f"outside git, from the package {suite.NAME} {package}" if package else "outside git"
@@ -67,7 +67,7 @@ def _pairs(value: Any) -> str:
 
 
 def runs(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each stage that was run."""
+    """Return the table of jobs for readers, with a row for each stage that was run."""
     return pd.DataFrame(
         {
             "stage": jobs.stage,

@@ -1,4 +1,4 @@
-"""The cost of a run: planned and measured time, tokens, and FLOPs of every stage."""
+"""The cost of a run: the planned and measured time, tokens, and FLOPs of every stage."""
 
 import math
 
@@ -9,7 +9,7 @@ from analysis.numbers.run import Run
 
 
 def _planned(run: Run, trained: pd.DataFrame) -> list[float]:
-    """Return the planner's seconds for each trained stage, on its GPU; 0 without a plan."""
+    """Return the planned seconds of each stage in `trained`, on the GPUs that it ran on; 0 without a plan."""
     if not len(trained):
         return []
     from encore.forecast import plan  # imported here, because torch takes seconds and most pages need no plan
@@ -22,10 +22,10 @@ def _planned(run: Run, trained: pd.DataFrame) -> list[float]:
 
 
 def cost(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
-    """Return the cost of each stage of each arm, of all seeds together, and the total.
+    """Return a row for each stage of each arm, with its cost over all seeds, and a last row with the total.
 
-    `trained` is provenance.jobs.jobs(). Work that arms share counts once. The time is the median run's times
-    the number of runs, for a run that was paused has the pause in its time.
+    `trained` is the table of provenance.jobs. Work that arms share counts once. The time is the median over
+    runs times the number of runs, because the time of a paused run includes the pause.
     """
     numeric = ["wall_s", "cpu_s", "planned_s", "tokens", "flops"]
     amounts = trained.assign(planned_s=_planned(run, trained))[["arm", "stage", *numeric]]
@@ -40,7 +40,7 @@ def cost(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
 
 
 def elapsed(trained: pd.DataFrame) -> float:
-    """Return the seconds in which at least one of the stages ran: parallel jobs count once, pauses do not."""
+    """Return the seconds during which at least one stage ran; parallel jobs count once, gaps not at all."""
     begun = pd.to_datetime(trained.started, utc=True, errors="coerce")
     spans = pd.DataFrame({"begun": begun, "wall": pd.to_numeric(trained.wall_s, errors="coerce")}).dropna()
     total, until = 0.0, -math.inf
@@ -52,9 +52,9 @@ def elapsed(trained: pd.DataFrame) -> float:
 
 
 def of_a_seed(run: Run, trained: pd.DataFrame) -> dict[str, float]:
-    """Return claim -> the estimated seconds of one more seed of the arms that it compares.
+    """Return id of a claim -> the estimated seconds of one more seed of the arms that it compares.
 
-    Work that the arms share counts once. Evaluations are not counted: they record no time.
+    Work that the arms share counts once. Evaluations are left out, because they record no time.
     """
     walls = trained.assign(wall_s=pd.to_numeric(trained.wall_s, errors="coerce"))
     medians = walls.groupby(["arm", "stage"])["wall_s"].median().to_dict()

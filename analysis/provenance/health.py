@@ -1,4 +1,4 @@
-"""The health checks of every job."""
+"""The health checks of every job, and the worst value of each check."""
 
 import math
 
@@ -21,10 +21,10 @@ def checks(run: Run) -> pd.DataFrame:
 
 
 def worst(checks: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each stage, arm and check, with the worst value of all seeds.
+    """Return a row for each stage, arm and check, with its worst value over seeds; failed checks come first.
 
-    Failed checks come first. The worst value is the farthest beyond the limit if any check failed, otherwise
-    the nearest to the limit.
+    If the check failed in any seed, the worst value is the one farthest beyond the limit; otherwise it is the
+    one nearest to the limit. `checks` is the table of checks().
     """
     rows: list[dict[str, str]] = []
     for _, group in checks.groupby(["stage", "arm", "check"], sort=False):

@@ -1,4 +1,4 @@
-"""The jobs that trained: when and where they ran, from which code, and what each took."""
+"""The table of training jobs: when and where each ran, from which code, and its time, tokens and FLOPs."""
 
 import json
 from pathlib import Path
@@ -11,18 +11,18 @@ COLUMNS = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "s
 COLUMNS += ["resumed", "tokens", "tokens_per_s", "flops", "flops_formula", "steps"]
 
 
-FILE = "runs.csv"  # name of the file in an analysis and in a record
-NESTED = ("versions", "hardware")
+FILE = "runs.csv"  # name of the table's file in a record
+NESTED = ("versions", "hardware")  # columns whose values are objects
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table as CSV, with nested values as JSON."""
+    """Write the table of jobs as CSV, with the columns NESTED as JSON."""
     texts = {name: [json.dumps(value, sort_keys=True) for value in frame[name]] for name in NESTED}
     frame.assign(**texts).to_csv(path, index=False)
 
 
 def _read_jobs(path: Path) -> pd.DataFrame:
-    """Return the table of a file that write() wrote; no rows if the file is missing."""
+    """Return the table of jobs from a file of write(); no rows if the file is missing."""
     if not path.exists():
         return pd.DataFrame(columns=COLUMNS)
     frame = pd.read_csv(path)

@@ -1,12 +1,12 @@
-"""The registration of claims: whether it came before the runs that judge them, by the history of git.
+"""The registration of claims: whether they were fixed before the runs that judge them, by git's history.
 
 `encore register` writes what decides the claims of a recipe into its registered.yaml
-(encore.recipe.registration). Each run names the commit that it was made at. A claim is registered if that
-file, at the commit of every judged run of the arms that the claim compares, holds the claim, its gates and
-these arms as they are judged.
+(encore.recipe.registration). Each run names the commit of its code. A claim is registered if that file
+contains the claim, its gates and the arms that it compares, exactly as they are judged, at the commit of
+every judged run of these arms.
 
-A record keeps the table of of_run(), and the registration at the first run. Reading the record again needs no
-git, and shows which claims were changed after it.
+A record has the table of of_run(), and the registration at the first run. So reading a record needs no git,
+and shows which claims were changed after the record was made.
 """
 
 from collections.abc import Mapping
@@ -33,14 +33,14 @@ SHORT = 7  # digits of a commit that are shown
 
 @dataclass(frozen=True)
 class History:
-    """The registrations of a recipe's scale in the history of git."""
+    """The registrations of one scale of a recipe in the history of git; `file` is the registered.yaml."""
 
     file: Path
     scale: str
     _read: dict[str, Registration | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def at(self, commit: str) -> Registration | None:
-        """Return the registration at a commit; None if this scale has none there that can be read."""
+        """Return the registration at a commit; None if this scale has none, or if it cannot be read."""
         if commit not in self._read:
             text = git(self.file.parent, "show", f"{commit}:./{self.file.name}")
             try:
@@ -58,9 +58,10 @@ class History:
 
 
 def of_run(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each claim of the run's scale; `trained`: jobs.jobs() of the run.
+    """Return a row for each claim of the run's scale; `trained` is the table of jobs.jobs().
 
-    `registered` is yes or no, and `why` says why not. `commit` is the commit that registered the claim.
+    Column `registered` is yes or no, and `why` is the reason for a no. `commit` is the commit that registered
+    the claim.
     """
     if run.record:
         return _of_record(run, run.record)
@@ -80,7 +81,7 @@ def of_run(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
 
 
 def _why_not(run: Run, claim: Claim, runs: pd.DataFrame, history: History) -> str:
-    """Return why a claim that these runs judge is not registered; "" if it is."""
+    """Return why a claim is not registered; "" if it is. `runs` are the jobs of the arms that it compares."""
     if not len(runs):
         return "it has not been run"
     now = {arm: registration.of_arm(run.graph, run.recipe, run.scale, arm) for arm in _arms(run, claim)}
@@ -105,7 +106,7 @@ def _arms(run: Run, claim: Claim) -> list[str]:
 
 
 def _differs(run: Run, claim: Claim, registered: Registration) -> str:
-    """Return which part of a claim is registered otherwise; "" if the claim is registered unchanged."""
+    """Return which part of a claim was registered differently; "" if it was registered as it is judged."""
     theirs, ours = registered.claims.get(claim.id), registration.claim(claim)
     if theirs is None:
         return "no such claim"
@@ -128,13 +129,16 @@ def _said(value: object) -> str:
 
 
 def _other_arm(registered: Registration, now: Mapping[str, str]) -> str:
-    """Return a phrase on the arms that were registered with other stages or evaluations; "" without any."""
+    """Return a phrase on the arms that were registered with other stages or evaluations; "" if none was.
+
+    `now` maps each arm to its present digest.
+    """
     other = [arm for arm, digest in now.items() if registered.arms.get(arm) != digest]
     return f"other stages or evaluations of {', '.join(other)}" if other else ""
 
 
 def _of_record(run: Run, record: Path) -> pd.DataFrame:
-    """Return the table that a record keeps; claims that were changed later count as unregistered."""
+    """Return the table of of_run() from a record; claims that were changed later count as unregistered."""
     claims = run.recipe.claims(run.scale)
     file = record / REGISTERED
     if not file.exists():
@@ -152,7 +156,7 @@ def _of_record(run: Run, record: Path) -> pd.DataFrame:
 
 
 def keep(run: Run, table: pd.DataFrame, out: Path) -> None:
-    """Write the registration at the first run into the run's record, if there is a registration."""
+    """Write the registration at the first run into the record `out`; nothing if no claim is registered."""
     (out / REGISTERED).unlink(missing_ok=True)
     if not (table.registered == "yes").any():
         return
@@ -171,19 +175,19 @@ SHORTLY = {
 
 @dataclass(frozen=True)
 class Standing:
-    """The standing of a page's claims: whether they are registered, in a word and in sentences."""
+    """Whether the claims of a page are registered, in a word and in sentences."""
 
     word: str  # registered | partly registered | not registered; empty without claims
     said: str
 
     @property
     def short(self) -> str:
-        """The standing as a short sentence without its full stop; empty without claims."""
+        """The word as a short sentence without its full stop; empty if there are no claims."""
         return SHORTLY.get(self.word, "")
 
 
 def standing(table: pd.DataFrame) -> Standing:
-    """Return the common standing of all claims in the table of of_run()."""
+    """Return whether all, some or none of the claims in a table of of_run() are registered, and why not."""
     if not len(table):
         return Standing("", "")
     held, rest = table[table.registered == "yes"], table[table.registered == "no"]
@@ -202,6 +206,6 @@ def standing(table: pd.DataFrame) -> Standing:
 
 
 def _reasons(rows: pd.DataFrame) -> str:
-    """Return why claims are not registered: one reason for all, or each reason with its claims."""
+    """Return a text with the reason why these claims are not registered, or each reason with its claims."""
     claims = {str(why): ", ".join(names) for why, names in rows.groupby("why", sort=False).claim}
     return next(iter(claims)) if len(claims) == 1 else "; ".join(f"{n}: {why}" for why, n in claims.items())

@@ -1,4 +1,4 @@
-"""The errors of the verifiers of a run's answers, as found in an audit."""
+"""The errors of the verifiers that score a run's answers, as an audit found them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ AUDIT = "results/published/verifier_audit.csv"
 
 
 def audit(run: Run) -> pd.DataFrame:
-    """Return the rows of the audit for the verifiers that the run's data sets name; no rows without any."""
+    """Return the rows of the file AUDIT on the verifiers that the run's tasks name; no rows without any."""
     names = {name for node in run.all_nodes() for name in _named(run.graph.config(node))}
     path = suite.folder(run.root) / AUDIT
     if not names or not path.exists():
@@ -22,7 +22,7 @@ def audit(run: Run) -> pd.DataFrame:
 
 
 def errors(rows: pd.DataFrame) -> str:
-    """Return how many right answers were rejected and how many wrong ones accepted, over all rows."""
+    """Return a text: how many right answers were refused or unreadable, and how many wrong ones accepted."""
     counts = {name: int(rows[name].astype(int).sum()) for name in rows.columns if ": " in name}
     right, wrong = (
         sum(n for name, n in counts.items() if name.startswith(label)) for label in ("right: ", "wrong: ")
@@ -34,7 +34,7 @@ def errors(rows: pd.DataFrame) -> str:
 
 
 def _named(config: Any) -> Iterator[str]:
-    """Yield the verifiers of all tasks in a resolved config."""
+    """Yield the names of all verifiers in a resolved configuration, at any depth."""
     if isinstance(config, Mapping):
         if "verifier" in config:
             yield config["verifier"]

@@ -27,23 +27,23 @@ class Page:
     pairs: Sequence[Pair]
     failed: Cells
     passed: Cells
-    audit: Cells  # the audit of the verifiers
-    audited: str
+    audit: Cells  # the table of verifiers.audit()
+    audited: str  # its sums as text: verifiers.errors(); "" without an audit
     differences: Cells
     standing: registration.Standing  # the standing of the claims: whether they are registered
     registration: Cells
     recipe: dict[str, Markup]  # file -> its text, as markup
     facts: dict[str, list[str]]
     cost: Cells
-    total: pd.Series  # the last row of cost()
+    total: pd.Series  # the last row of the table of cost
     of_a_seed: Mapping[str, float]  # claim -> seconds of one more seed of its arms
-    elapsed: float  # seconds of the clock; the total's seconds are a sum over stages
+    elapsed: float  # seconds during which any stage ran; `total` has the sum over stages
     runs: Cells
     citation: str
 
 
 def view(run: Run, result: Provenance) -> View:
-    """Return the section."""
+    """Return the section of provenance."""
     health = Table("health", "Health checks", result.health)
     cost = Table("cost", "Cost", result.cost, cost_shown(result.cost))
     registered = Table(registration.NAME, "Registration", result.registration)

@@ -1,4 +1,4 @@
-"""The numbers of section "sensitivity": the gain of training by every protocol of evaluation."""
+"""The numbers of section "sensitivity": the gain of training, measured with every evaluation protocol."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,15 @@ from analysis.sensitivity import estimates, rates
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The gain of training by every protocol, and what each choice of a protocol adds or takes away."""
+    """The gain of training with every protocol, and the effect of each choice of a protocol on the gain."""
 
     task: str
-    protocols: pd.DataFrame  # rows of estimates.by_protocol()
-    choices: pd.DataFrame  # rows of estimates.by_choice()
+    protocols: pd.DataFrame  # the table of estimates.by_protocol()
+    choices: pd.DataFrame  # the table of estimates.by_choice()
 
 
 def build(run: Run) -> Sensitivity | None:
-    """Return the tables; None if the run asks for no sensitivity or has not measured it."""
+    """Return the tables of a run; None if its recipe has no `sensitivity`, or if it was not measured."""
     evals = rates.of(run)
     if evals is None or evals.sensitivity is None:
         return None

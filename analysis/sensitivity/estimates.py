@@ -1,9 +1,9 @@
-"""The gain of training by every protocol, and what each choice of a protocol adds or takes away.
+"""The gain of training with every protocol, and the effect of each choice of a protocol on the gain.
 
-The functions are pure. The gain of a protocol is the accuracy after training minus the accuracy before, both
-by the protocol. Intervals are 95% percentile bootstraps over problems; each resample is the same for all
-protocols and both models, so all differences are paired by problem. They are for this pair of models: the
-variation between seeds of training is not in them.
+The gain with a protocol is the accuracy after training minus the accuracy before, both measured with the
+protocol. Intervals are 95% percentile bootstraps over problems; each resample is the same for all protocols
+and both models, so all differences are paired by problem. They are for this pair of models, and leave out the
+variation between seeds of training.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,14 +18,14 @@ from encore.recipe.sensitivity import Protocol
 from evals.passk import interval, resamples
 
 CHOICES = Protocol._fields
-BEST = "each model's best"  # label used instead of a choice
+BEST = "each model's best"  # label in place of a choice, in the last row of by_choice()
 
 
 def by_protocol(rates: Rates) -> pd.DataFrame:
-    """Return a row for each protocol: its choices, the accuracies before and after, and the gain.
+    """Return a row for each protocol: its choices, the accuracies before and after training, and the gain.
 
     Columns of numbers: before, after, gain, gain_low, gain_high, more, more_low, more_high. `more` is the
-    gain minus the gain by the first protocol.
+    gain minus the gain with the first protocol.
     """
     gains, resampled = rates.after - rates.before, resamples(rates.before.shape[1])
     rows = []
@@ -37,18 +37,18 @@ def by_protocol(rates: Rates) -> pd.DataFrame:
 
 
 def by_choice(rates: Rates) -> pd.DataFrame:
-    """Return a row for each level of each choice that has several levels, over all protocols with the level.
+    """Return a row for each level of each choice that has several levels: the mean over its protocols.
 
-    The columns are as in by_protocol(). `more` is the gain by the level minus the gain by the choice's
-    first level, with all other choices equal. The last row takes for each model the protocol by which it is
-    best; its `more` is relative to the first protocol.
+    The columns are as in by_protocol(). `more` is the gain with the level minus the gain with the choice's
+    first level, all other choices being equal. The last row measures each model with the protocol that suits
+    it best; its `more` is relative to the first protocol.
     """
     resampled = resamples(rates.before.shape[1])
     return pd.DataFrame([*_of_choices(rates, resampled), _of_the_best(rates, resampled)])
 
 
 def spread(frame: pd.DataFrame) -> tuple[Mapping[Any, Any], Mapping[Any, Any]]:
-    """Return the rows of by_protocol() with the lowest and the highest gain."""
+    """Return the row with the lowest and the row with the highest gain of a table of by_protocol()."""
     rows = sorted(frame.to_dict("records"), key=lambda row: row["gain"])
     return rows[0], rows[-1]
 
@@ -97,7 +97,8 @@ def _levels(before: Floats, after: Floats) -> dict[str, float]:
 def _estimate(name: str, values: Floats, resampled: Floats, against: bool = True) -> dict[str, float]:
     """Return the mean of `values` (problems,) and its interval, as columns `name`, `…_low` and `…_high`.
 
-    All three are nan if `against` is false, because there is nothing to compare with.
+    `resampled` has the counts of problems in each resample. against: False if there is nothing to compare
+    with; all three numbers are then nan.
     """
     estimate = interval(values, np.ones(len(values)), resampled) if against else (np.nan,) * 3
     return dict(zip((name, f"{name}_low", f"{name}_high"), estimate, strict=True))

@@ -1,4 +1,4 @@
-"""The answers of a run's models with every protocol of `evals.sensitivity`, read from their samples."""
+"""The shares of right answers of a run's models with every protocol of `evals.sensitivity`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rates:
-    """The shares of right answers (protocols, problems) of one model, before training and after it."""
+    """The shares of right answers (protocols, problems) before and after training, for one seed."""
 
     protocols: Sequence[Protocol]
     before: Floats
@@ -23,16 +23,19 @@ class Rates:
 
 
 def of(run: Run) -> Evals | None:
-    """Return the evaluations of the run's first arm; None if they have no `sensitivity`."""
+    """Return the evaluations of the recipe's first arm.
+
+    The result is None if they have no `sensitivity`, or if the run does not begin with this arm.
+    """
     evals = run.recipe.evals(run.scale, run.arms[0])
     return evals if evals.sensitivity and run.arms[0] == run.recipe.arms(run.scale)[0] else None
 
 
 def read_rates(run: Run) -> Rates | None:
-    """Return the rates of the first seed.
+    """Return the rates of the recipe's first seed, from the samples of its evaluations.
 
-    The result is None if the run asks for no sensitivity, or has not measured before and after. The protocols
-    are those with which both models were measured; the problems are those that all of them have.
+    They cover the protocols with which both models were measured, and the problems that all of these
+    measurements share. The result is None if the recipe has no `sensitivity`, or nothing was measured.
     """
     evals = of(run)
     if evals is None:

@@ -1,4 +1,4 @@
-"""Section "sensitivity" of the page: how much of the gain depends on the way of measuring it.
+"""Section "sensitivity" of the page: how much the gain of training depends on the evaluation protocol.
 
 Only recipes whose evaluations have the key `sensitivity` have the section.
 """
@@ -31,7 +31,7 @@ class Page:
 
 
 def view(run: Run, result: Sensitivity | None) -> View:
-    """Return the section; an empty one if the run has no sensitivity."""
+    """Return the section of sensitivity; an empty section if `result` is None."""
     if result is None:
         return View([], [], None)
     protocols = Table(
@@ -82,7 +82,7 @@ def _figure(protocols: pd.DataFrame) -> Plan:
 
 
 def _protocols_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of protocols for a reader."""
+    """Return the table of estimates.by_protocol() as text for readers."""
     return pd.DataFrame(
         {"protocol": estimates.label(row)} | _numbers(row, "more than the first")
         for row in frame.to_dict("records")
@@ -90,7 +90,7 @@ def _protocols_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _choices_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of choices for a reader."""
+    """Return the table of estimates.by_choice() as text for readers."""
     return pd.DataFrame(
         {"choice": row["choice"], "level": row["level"]} | _numbers(row, "makes or takes")
         for row in frame.to_dict("records")

@@ -1,4 +1,4 @@
-"""The numbers of section "stages": what each step of training brought, and what it cost."""
+"""The numbers of section "stages": the measures and the cost of each step of the ladder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from analysis.stage_ladder.steps import Step, evaluated, steps
 
 @dataclass(frozen=True)
 class StageLadder:
-    """The steps of the ladder, and the numbers of each."""
+    """The steps of the recipe's `stage_ladder`, and the numbers of each."""
 
     steps: Sequence[Step]
     measures: pd.DataFrame
     funnel: pd.DataFrame  # no rows if no step filters completions
-    cost: pd.DataFrame  # no rows if no seed has the record of each stage
+    cost: pd.DataFrame  # no rows if the cost of no step is known
     prompts: Mapping[str, Pair]  # task -> one prompt, answered by every step
 
 
 def build(run: Run, table: pd.DataFrame) -> StageLadder | None:
-    """Return the numbers, from the tidy table; None if the recipe has no ladder, or no step has run."""
+    """Return the numbers of the ladder, from the tidy table; None without a ladder or if no step has run."""
     ladder = steps(run)
     measured = measures(run, final(table), ladder)
     if not measured.models.any():
@@ -44,10 +44,10 @@ def build(run: Run, table: pd.DataFrame) -> StageLadder | None:
 
 
 def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, Pair]:
-    """Return task -> one item with the first seed's first sample of each step that has samples on disk.
+    """Return task -> the problem on which the steps disagree most, with the first sample of each step.
 
-    The steps disagree most on this item, see disagreement(); if this holds for several, it is the first of
-    them. Tasks that only one step has are left out. A record has kept the chosen item.
+    The samples are from the first seed; steps without samples on disk are left out, and tasks that only one
+    step has. See disagreement(); of equal problems, the first is taken. A record has the chosen problems.
     """
     if run.record:
         kept = run.samples_kept("stage_ladder").get("prompts", {})
@@ -65,9 +65,9 @@ def one_prompt(run: Run, ladder: Sequence[Step]) -> dict[str, Pair]:
 
 
 def disagreement(rows: Sequence[Row]) -> tuple[int, float]:
-    """Return how much the first samples of one item, one from each step, differ, as a key for sorting.
+    """Return a sort key for how much the first samples of one problem, one from each step, differ.
 
-    It counts pairs with one right and one wrong sample. Ties are broken by the range of the gold reward.
+    It is the number of pairs of a right and a wrong sample and, for ties, the range of the gold reward.
     """
     right = [row["correct"][0] for row in rows]
     gold = [row["gold"][0] for row in rows if row.get("gold")]

@@ -14,15 +14,16 @@ from analysis.stage_ladder.steps import Step, made
 from encore.sampling.funnel import steps
 
 PREFIX, PROBLEMS = "funnel/", "/problems"
-PLAIN = steps({})  # steps of every funnel; a recipe's filters come between these
+PLAIN = steps({})  # steps of every funnel; the filters of a recipe come between them
 COLUMNS = ["step", "stage", "passed", "completions", "share", "problems"]
 TALL = 0.3  # inches: the height of a bar
 
 
 def funnel(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> pd.DataFrame:
-    """Return a row for each step, stage and filter: means over seeds of the completions that passed.
+    """Return a row for each step, stage and filter: the mean number over seeds of completions that passed.
 
-    `share` is the share of all sampled completions; `problems` is the share of prompts with one left.
+    `share` is their share of all sampled completions; `problems` is the share of prompts of which at least
+    one completion is left.
     """
     counts = table[table.step.isna() & table.metric.str.startswith(PREFIX)]
     by_stage = {source: rows.drop_duplicates("metric") for source, rows in counts.groupby("source")}
@@ -45,7 +46,7 @@ def funnel(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> pd.DataFram
 
 
 def _ordered(metrics: pd.Series) -> list[str]:
-    """Return the filters of a funnel in the order in which completions pass them."""
+    """Return the filters in the metrics of a funnel, in the order in which completions pass them."""
     names = {str(name).removeprefix(PREFIX) for name in metrics.index}
     names = {name for name in names if not name.endswith(PROBLEMS)}
     return [name for name in steps(dict.fromkeys(names - {*PLAIN}, 0.0)) if name in names]
@@ -69,7 +70,7 @@ def funnel_shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(frame: pd.DataFrame) -> Figure | None:
-    """Draw a bar for each filter, as long as the share of the sampled completions that passed it."""
+    """Draw a bar for each filter: the share of the sampled completions that passed it; None without rows."""
     if not len(frame):
         return None
     groups = list(frame.groupby(["step", "stage"], sort=False))

@@ -1,4 +1,4 @@
-"""All measures of every step of the ladder, with the paper's numbers below ours."""
+"""The table of all measures of every step of the ladder, with the paper's numbers below ours."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,8 +21,8 @@ COLUMNS = ["task", "step", "at", "measure", "value", "low", "high", "models", "p
 def measures(run: Run, numbers: pd.DataFrame, ladder: Sequence[Step]) -> pd.DataFrame:
     """Return a row for each task, step and measure: mean over seeds with interval, and the paper's number.
 
-    `numbers` are final numbers. The measures come from HEADLINE, if a task has them, or have a number
-    of the paper. `published` is text in the paper's unit, with all numbers if there are several.
+    `numbers` are final numbers. The measures are all of HEADLINE that a task has, and all that have a number
+    of the paper. Column `published` is text, with all of the paper's numbers in the paper's unit.
     """
     published = _published(run)
     rows = []
@@ -56,7 +56,7 @@ def _published(run: Run) -> dict[tuple[str, str], list[Published]]:
 def _measured(
     numbers: pd.DataFrame, task: str, ladder: Sequence[Step], published: Mapping[tuple[str, str], Any]
 ) -> list[str]:
-    """Return the measures of a task that a step has, or that the paper has for a step."""
+    """Return the measures of a task for which any step has a number of ours or of the paper."""
     places = {step.at for step in ladder}
     rows = numbers[numbers.metric.str.startswith(f"{task}/") & numbers.value.notna()]
     rows = rows[(rows.arm + "/" + rows.node).isin(places)]
@@ -73,7 +73,10 @@ def _with_unit(entry: Published) -> str:
 
 
 def measures_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each task and step, with a column for each measure, and the paper's row below ours."""
+    """Return the table of measures() for readers: a row for each task and step, a column for each measure.
+
+    The paper's numbers have a row of their own, below ours.
+    """
     columns = list(dict.fromkeys(frame.measure))
     rows = []
     for (task, step), cells in frame.groupby(["task", "step"], sort=False):
@@ -103,7 +106,7 @@ def _theirs(row: Mapping[Hashable, Any]) -> str:
 
 
 def by_task(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, list[str]]]:
-    """Yield each task with its rows for readers, and what the paper's numbers in it are about."""
+    """Yield each task with its table for readers, and texts on what the paper's numbers in it are about."""
     for task, rows in frame.groupby("task", sort=False):
         theirs = [f"{row['what']} ({row['source']})" for row in rows.to_dict("records") if row["what"]]
         yield str(task), measures_shown(rows).drop(columns="task").rename(columns={"step": ""}), theirs

@@ -1,4 +1,4 @@
-"""Figures along the ladder: measures over training, and rewards by domain of the prompt."""
+"""Figures over all steps of the ladder: measures during training, and rewards by the prompt's domain."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from analysis.page.palette import colours
 from analysis.page.style import dashes, stacked
 from analysis.stage_ladder.steps import Climb, Segment, Step, evaluated
 
-# label, the curve that stages log, the measure of evaluation tasks
+# label of a panel, name of the curve that stages log, name of the measure in evaluations
 MEASURES = (
     ("accuracy", "accuracy", "accuracy"),
     ("language consistency", "rewards/language_consistency/mean", "language_consistency"),
@@ -33,9 +33,9 @@ TALL = 1.35  # inches: the height of a panel
 def held_out(
     run: Run, numbers: pd.DataFrame, ladder: Sequence[Step], measure: str
 ) -> tuple[str, dict[str, float]]:
-    """Return the first task with this measure at a step, and step's name -> mean over seeds.
+    """Return the first task with `measure` at any step, and step's name -> the mean over seeds.
 
-    The result is "" and {} if no task has the measure.
+    The result is ("", {}) if no task has the measure.
     """
     for task in evaluated(run, ladder):
         means = {step.name: average(measured(numbers, step.at, f"{task}/{measure}")) for step in ladder}
@@ -49,11 +49,11 @@ class Panel:
     label: str
     curve: str  # the curve that stages log
     task: str  # the task on which steps are evaluated; "" without one
-    means: dict[str, float]  # step -> the mean on held-out items
+    means: dict[str, float]  # name of a step -> its mean over seeds on held-out problems
 
 
 def panels(run: Run, climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]) -> list[Panel]:
-    """Return the MEASURES that were logged or evaluated; [] if no stage logged any."""
+    """Return a panel for each of MEASURES that was logged or evaluated; [] if no stage logged any of them."""
     curves = {metric for segment in climb.segments for metric in segment.rows.metric}
     if not curves & {curve for _, curve, _ in MEASURES}:
         return []
@@ -62,7 +62,10 @@ def panels(run: Run, climb: Climb, numbers: pd.DataFrame, ladder: Sequence[Step]
 
 
 def draw(climb: Climb, among: Sequence[Panel], ladder: Sequence[Step]) -> Figure | None:
-    """Draw a panel for each measure: curves of the rollouts, a colour for each step; diamonds: held-out."""
+    """Draw a panel for each measure: curves of rollouts, and diamonds for held-out means; a colour a step.
+
+    The result is None without panels (`among`).
+    """
     if not among:
         return None
     names = [step.name for step in ladder]
@@ -122,9 +125,10 @@ def alt_text(among: Sequence[Panel]) -> str:
 
 
 def by_domain(climb: Climb) -> dict[str, dict[str, list[Segment]]]:
-    """Return reward -> domain -> the curves of stages that have prompts of two domains or more.
+    """Return reward -> domain -> its curves, from stages that have prompts of two domains or more.
 
-    The sum of all rewards comes first, under ALL. In the rows of a segment, `metric` has this curve alone.
+    The sum of all rewards comes first, under ALL. The rows of a segment have only the metric of this reward
+    and domain.
     """
     curves: dict[str, dict[str, list[Segment]]] = {ALL: {}}
     for segment in climb.segments:
@@ -141,7 +145,7 @@ def by_domain(climb: Climb) -> dict[str, dict[str, list[Segment]]]:
 
 
 def draw_by_domain(climb: Climb) -> Figure | None:
-    """Draw a panel for each reward, with a line for each domain that has it."""
+    """Draw a panel for each reward of by_domain(), with a line for each domain; None without any."""
     rewards = by_domain(climb)
     if not rewards:
         return None

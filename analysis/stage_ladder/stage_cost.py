@@ -1,4 +1,4 @@
-"""The cost of each step of the ladder, alone and with all steps below it."""
+"""The cost of each step of the ladder: of its own stages, and of all stages that lead to it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,10 +16,10 @@ COLUMNS = ["step", "stages", "seeds", *AMOUNTS, *(f"{name}_in_all" for name in A
 
 
 def stage_cost(run: Run, ladder: Sequence[Step], jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each step: the mean cost over seeds of its own stages, and `…_in_all` of all stages.
+    """Return a row for each step: the mean cost over seeds of its own stages, and of all (`…_in_all`).
 
-    A stage that steps share counts with the first of them. `jobs` come from provenance.jobs; a seed
-    without the record of a stage is left out.
+    A stage that steps share is the own stage of the first of them only. `jobs` is the table of
+    provenance.jobs; a seed that lacks a stage there is left out.
     """
     numeric = jobs.assign(**jobs[AMOUNTS].apply(pd.to_numeric, errors="coerce"))
     spent = {(row["arm"], row["seed"], row["stage"]): row for row in numeric.to_dict("records")}
@@ -45,7 +45,7 @@ def stage_cost(run: Run, ladder: Sequence[Step], jobs: pd.DataFrame) -> pd.DataF
 
 
 def _sum(run: Run, nodes: Iterable[Node], spent: Mapping[Any, Mapping]) -> dict[str, float] | None:
-    """Return the summed cost of the stages; None if a stage has no record."""
+    """Return each of AMOUNTS -> its sum over the stages `nodes`; None if `spent` lacks a stage."""
     records = [spent.get((node.arm, node.seed, run.label(node))) for node in nodes]
     if None in records:
         return None

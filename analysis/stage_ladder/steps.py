@@ -1,4 +1,4 @@
-"""The steps of a recipe's `stage_ladder`, the stages that lead to each, and their curves on one axis."""
+"""The steps of a recipe's `stage_ladder`, the stages that lead to each step, and their joined curves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Made:
-    """The history of a step's model in one seed; all stages are owners, upstream first."""
+    """The stages that made the model of a step in one seed, as the nodes that own them, upstream first."""
 
-    of: tuple[Node, ...]  # all stages that lead to it
-    own: tuple[Node, ...]  # stages of `of` that lead to no step above it
-    trained: tuple[Node, ...]  # stages of `own` that its policy went through, apart from pretraining
-    after: tuple[str, ...]  # steps above it that it is built on
+    of: tuple[Node, ...]  # all stages that lead to the model
+    own: tuple[Node, ...]  # stages of `of` that lead to no earlier step of the ladder
+    trained: tuple[Node, ...]  # stages of `own` that trained the policy itself, without pretraining
+    after: tuple[str, ...]  # names of earlier steps whose models lead to this one
 
 
 def steps(run: Run) -> list[Step]:
-    """Return the recipe's steps whose arms are in the run; [] without the key, or with only one step."""
+    """Return the steps of the recipe's `stage_ladder` whose arms are in the run; [] if fewer than two are."""
     places = [(step.name, *step.at.split("/")) for step in run.document.stage_ladder]
     present_steps = [Step(name, arm, checkpoint) for name, arm, checkpoint in places if arm in run.arms]
     return present_steps if len(present_steps) > 1 else []
@@ -46,7 +46,10 @@ def evaluated(run: Run, ladder: Sequence[Step]) -> list[str]:
 
 
 def made(run: Run, ladder: Sequence[Step], seed: int) -> dict[str, Made]:
-    """Return step's name -> its history with this seed. A model from the Hub or a folder has no stages."""
+    """Return each step's name -> the stages that made its model with this seed.
+
+    A model from the Hub or a folder has no stages.
+    """
     by_name: dict[str, Made] = {}
     models: dict[str, Node | None] = {}
     for step in ladder:
@@ -64,7 +67,7 @@ def made(run: Run, ladder: Sequence[Step], seed: int) -> dict[str, Made]:
 
 
 def _trained(run: Run, model: Node | None, before: set[Node]) -> tuple[Node, ...]:
-    """Return the stages of a policy, back to a stage in `before` or to a model from scratch."""
+    """Return the stages that trained a policy, after the latest stage in `before` or after pretraining."""
     path: list[Node] = []
     while model and model not in before and run.graph.stage(model).run != "pretrain":
         path.insert(0, model)
@@ -77,15 +80,15 @@ CURVE = ["seed", "step", "metric", "value"]
 
 @dataclass(frozen=True)
 class Segment:
-    """The curve that one stage logged. It begins where the step below it ends.
+    """The curves that one stage logged, which begin where the step that it is built on ends.
 
-    A step that branches off starts beside another, as R1-Zero beside the cold start of R1.
+    So two steps that are built on the same step begin together, such as R1-Zero and the cold start of R1.
     """
 
     step: str  # name of the step of the ladder
     stage: str
-    start: float  # number of updates before it
-    end: float
+    start: float  # number of updates before the stage
+    end: float  # number of updates up to the end of the stage
     rows: pd.DataFrame  # rows with the columns CURVE; `step` counts from `start` on
 
 
@@ -102,7 +105,7 @@ class Climb:
 
 
 def climb(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> Climb:
-    """Return the segments of all steps, in the ladder's order; stages without a curve have no length."""
+    """Return the curves of all steps, in the ladder's order; a stage without a curve counts no updates."""
     logged = {str(source): rows for source, rows in table[table.step.notna()].groupby("source")}
     by_seed = {seed: made(run, ladder, seed) for seed in run.seeds}
     first = by_seed[run.seeds[0]]
@@ -125,7 +128,10 @@ def climb(run: Run, table: pd.DataFrame, ladder: Sequence[Step]) -> Climb:
 
 
 def _rows(logged: dict[str, pd.DataFrame], sources: dict[int, str]) -> pd.DataFrame:
-    """Return the curves of one stage; a model that seeds share comes once."""
+    """Return the curves of one stage, with the columns CURVE; a model that seeds share comes once.
+
+    `logged` maps the file of a result to its curves; `sources` maps a seed to the file of the stage's result.
+    """
     once = {source: seed for seed, source in reversed(sources.items()) if source in logged}
     parts = [logged[source].drop_duplicates(["step", "metric"]).assign(seed=seed)[CURVE]
              for source, seed in sorted(once.items(), key=lambda pair: pair[1])]  # fmt: skip

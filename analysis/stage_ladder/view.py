@@ -1,4 +1,4 @@
-"""Section "stages" of the page: what each step of training brought, and what it cost.
+"""Section "stages" of the page: the measures and the cost of each step of the ladder.
 
 Only recipes with the key `stage_ladder` have the section.
 """
@@ -24,7 +24,7 @@ from analysis.stage_ladder.steps import Step, climb
 
 @dataclass(frozen=True)
 class TaskPage:
-    """A task of the ladder, as the page shows it."""
+    """An evaluation task of the ladder's steps, as the page shows it."""
 
     name: str
     cells: Cells
@@ -44,7 +44,7 @@ class Page:
 
 
 def view(run: Run, table: pd.DataFrame, result: StageLadder | None) -> View:
-    """Return the section; an empty one if the run has no ladder."""
+    """Return the section of stages; an empty section if `result` is None."""
     if result is None:
         return View([], [], None)
     sifted = Table(

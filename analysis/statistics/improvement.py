@@ -1,8 +1,8 @@
-"""Two arms on several tasks: probability of improvement, and performance profiles.
+"""Comparisons of two arms on several tasks: probability of improvement, and performance profiles.
 
-Both are of Agarwal et al. 2021 (arXiv 2108.13264, sections 4.2 and 4.3), with its stratified bootstrap: seeds
-are drawn anew within each task and arm. Few seeds make its intervals too narrow, so they decide nothing here.
-An arm is a list with the numbers of each task, one for each seed.
+Both are by Agarwal et al. 2021 (arXiv 2108.13264, sections 4.2 and 4.3), with their stratified bootstrap:
+seeds are drawn anew within each task and arm. With few seeds its intervals are too narrow, so they decide
+nothing here.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from analysis.statistics.intervals import LEVEL, TAIL, redraws
 
 DRAWS = 2000
-Arm = Sequence[Sequence[float]]
+Arm = Sequence[Sequence[float]]  # for each task, a number for each seed
 
 
 class Estimate(NamedTuple):
@@ -25,7 +25,7 @@ class Estimate(NamedTuple):
 
 
 def probability_of_improvement(arm: Arm, other: Arm) -> Estimate:
-    """Return how likely a run of `arm` has a larger number than a run of `other`, as a mean over tasks.
+    """Return the probability that a run of `arm` has a larger number than one of `other`, a mean over tasks.
 
     A tie counts half. Raises ValueError if the arms have different tasks, or a task without a number.
     """
@@ -43,7 +43,7 @@ def probability_of_improvement(arm: Arm, other: Arm) -> Estimate:
 
 
 def performance_profile(arm: Arm, levels: Sequence[float]) -> list[Estimate]:
-    """Return the share of runs above each level, as a mean over tasks, which must have one scale."""
+    """Return the share of runs above each level, a mean over tasks; all tasks must have the same scale."""
     rng = np.random.default_rng(0)
     values, drawn = np.zeros(len(levels)), np.zeros((DRAWS, len(levels)))
     for x in map(np.asarray, arm):

@@ -1,7 +1,7 @@
-"""Statistics for a handful of seeds: intervals of a mean, minimal detectable effect, IQM.
+"""Statistics for a handful of seeds: intervals of a mean, smallest detectable effect, interquartile mean.
 
-Most functions take one number for each seed. In a comparison this number is the difference of two arms at the
-seed, so the pairing is already done. iqm() takes one number for each seed and task.
+Most functions take one number for each seed. In a comparison of two arms this number is their difference at
+the seed. iqm() takes one number for each seed and task.
 """
 
 import math
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import special, stats
 
 LEVEL = 0.95  # level of every interval
-TAIL = (1 - LEVEL) / 2  # probability on each side of an interval, the level of the equivalent one-sided test
+TAIL = (1 - LEVEL) / 2  # probability that one side of an interval misses; level of the one-sided test
 POWER = 0.8  # power at which an effect counts as detectable
 DRAWS = 9999  # draws of a bootstrap that does not enumerate all resamples
 RANGE = 4  # largest number of seeds for which the interval is the range of the values
@@ -22,13 +22,13 @@ EXACT = 8  # largest number of seeds for which the bootstrap distribution is enu
 
 
 def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
-    """Return the bootstrap interval of the mean, from one value for each seed.
+    """Return the ends of the bootstrap interval of the mean, from one value for each seed.
 
     The plain percentile interval is far too narrow for few seeds (about 83% coverage at n = 5), so it is
     widened by the expanded-percentile rule of Hesterberg 2015 (The American Statistician 69:371, §5): tail =
     Phi(-sqrt(n / (n - 1)) * t(1 - (1 - level) / 2, n - 1)). Its coverage is covers(n). Up to n = 4 it is the
-    range of the values, the widest that a bootstrap can give. Up to 8 values every resample is enumerated,
-    with its weight; with more values, 9999 resamples are drawn. Raises ValueError for fewer than two values.
+    range of the values, the widest that a bootstrap can give. For n up to 8 every resample is enumerated with
+    its probability; for larger n, 9999 resamples are drawn. Raises ValueError for fewer than two values.
     """
     x = np.asarray(values, dtype=float)
     n = x.size
@@ -53,30 +53,30 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
 
 
 def redraws(rng: np.random.Generator, size: int, draws: int) -> np.ndarray:
-    """Return how often each of `size` values is drawn in every resample: (draws, size)."""
+    """Return the counts (draws, size) of each of `size` values in each of `draws` resamples."""
     return rng.multinomial(size, np.full(size, 1 / size), size=draws)
 
 
 def widened(low: float, high: float, values: Sequence[float], error: float) -> tuple[float, float]:
-    """Return interval() of the values, widened by a standard error that all values share.
+    """Widen `low` and `high`, the interval() of `values`, by a standard error that all values share.
 
-    The two parts are independent, so widths add in squares: each side's own width, and t(n - 1) times the
-    error.
+    The two errors are independent, so the squares of their widths add: the width of each side, and `error`
+    times the 97.5% quantile of t with n - 1 degrees of freedom.
     """
     centre, half = float(np.mean(values)), error * stats.t.isf(TAIL, len(values) - 1)
     return centre - math.hypot(centre - low, half), centre + math.hypot(high - centre, half)
 
 
 def expanded_tail(n: int, level: float = LEVEL) -> float:
-    """Return the share of the bootstrap distribution on each side of an interval of n values.
-
-    See interval().
-    """
+    """Return the share of the bootstrap distribution that interval() cuts off on each side, for n values."""
     return float(stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1)))
 
 
 def _bounds(resampled: np.ndarray, weights: np.ndarray, tail: float) -> tuple[float, float]:
-    """Return the values that cut off `tail` on each side of `resampled`; all arrays (resamples,)."""
+    """Return the values that cut off the probability `tail` at each end of `resampled` (resamples,).
+
+    `weights` (resamples,) are the probabilities of the resamples.
+    """
     order = np.argsort(resampled, kind="stable")
     below, above = np.cumsum(weights[order]), np.cumsum(weights[order][::-1])
     low = resampled[order][np.searchsorted(below, tail)]
@@ -85,7 +85,7 @@ def _bounds(resampled: np.ndarray, weights: np.ndarray, tail: float) -> tuple[fl
 
 
 def covers(n: int) -> float:
-    """Return how often the 95% interval of n values contains the mean of their distribution.
+    """Return the coverage of the 95% interval of n values: how often it contains their distribution's mean.
 
     Up to n = 4 it is 1 - 2^(1 - n), which is exact for a symmetric distribution. From 5 to 8 it was simulated
     with normal values, with at least 5,000 draws each. For more values the simulation gave 95%.
@@ -95,7 +95,7 @@ def covers(n: int) -> float:
 
 @cache
 def _resamples(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return every multiset of n draws from n values: counts (resamples, n), probabilities (resamples,)."""
+    """Return all distinct resamples of n values: counts (resamples, n) and probabilities (resamples,)."""
     draws = np.array(list(combinations_with_replacement(range(n), n)))
     counts = np.stack([(draws == value).sum(axis=1) for value in range(n)], axis=1)
     ways = [math.factorial(n) / math.prod(math.factorial(c) for c in row) for row in counts.tolist()]
@@ -109,7 +109,7 @@ def detectable(
     n: int | None = None,
     error: float = 0.0,
 ) -> float:
-    """Return the smallest true effect that n seeds with this spread detect with the given power.
+    """Return the smallest true effect that `n` seeds with the spread of `differences` detect with `power`.
 
     `n` is by default the number of differences. `error` is the standard error that all differences share,
     which more seeds do not reduce. The test is a one-sided paired t test at level `tail`, by the noncentral t
@@ -129,13 +129,13 @@ def _reach(n: int, tail: float, power: float) -> float:
 
 
 def iqm(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
-    """Return (point, low, high) of the interquartile mean of values (seeds, tasks).
+    """Return the interquartile mean of values (seeds, tasks) and its interval: (point, low, high).
 
     It is the mean of the middle half of all numbers (Agarwal et al. 2021, arXiv 2108.13264, §4.3): less noisy
-    than the median, less moved by an odd run than the mean. Seeds are resampled, each with its numbers in all
-    tasks. rliable resamples each task by itself, because there every task is another training run. Here one
-    model answers all tasks, so its luck is in all columns, and resampling by task would average that luck out
-    of the interval. Tasks are not resampled: the interval is for these tasks. It is widened as in interval().
+    than the median, less moved by an outlier than the mean. Seeds are resampled, each with its numbers in all
+    tasks. rliable resamples each task by itself, because there every task has its own training run. Here one
+    model answers all tasks, so its luck affects all columns, and resampling by task would leave it out of the
+    interval. Tasks are not resampled: the interval is for these tasks. It is widened as in interval().
     Raises ValueError unless there are at least 2 seeds, with numbers in all tasks.
     """
     x = np.asarray(values, dtype=float)

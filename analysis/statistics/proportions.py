@@ -1,4 +1,4 @@
-"""Exact statistics of a share of runs, such as the share that collapsed: few runs allow no approximation."""
+"""Exact statistics of rates, such as the rate of collapse, because few runs allow no approximation."""
 
 from functools import cache
 
@@ -9,9 +9,9 @@ from analysis.statistics.intervals import LEVEL
 
 @cache
 def boschloo(collapsed: int, runs: int, others: int, theirs: int) -> float:
-    """Return the two-sided p-value of "two rates of collapse differ", by Boschloo's exact test.
+    """Return the two-sided p-value for "the rates of collapse of two arms differ", by Boschloo's exact test.
 
-    In one arm `collapsed` of `runs` runs collapsed, in the other `others` of `theirs`.
+    In one arm `collapsed` of `runs` runs collapsed; in the other `others` of `theirs` runs did.
     """
     table = [[collapsed, others], [runs - collapsed, theirs - others]]
     return float(stats.boschloo_exact(table).pvalue) if 0 < collapsed + others < runs + theirs else 1.0

@@ -1,12 +1,12 @@
-"""Group-sequential looks: the p-values of a claim that is tested at several numbers of seeds.
+"""Group-sequential looks: the level of each test of a claim that is tested at several numbers of seeds.
 
 A test at 5% with 8, with 16 and again with 32 seeds is wrong in more than 5% of cases. So the 5% is spent
 over the looks, little of it early (Hwang, Shih & DeCani 1990, Statistics in Medicine 9:1439, gamma = -2). At
-a share a of the largest number of seeds, a level alpha may have spent
+a share a of the largest number of seeds, the part of alpha that may have been spent is
 
     alpha (1 - exp(2 a)) / (1 - exp(2)).
 
-A look's nominal level is the probability that one side of an interval misses the truth there. Levels are
+The nominal level of a look is the probability that one side of its interval misses the truth. Levels are
 computed for normal means, by the recursion of Armitage, McPherson & Rowe 1969, and applied to t tests and
 their intervals, as in Jennison & Turnbull 2000, chapter 11. tests/conformance/decision_rule.py shows the
 resulting error rates at these numbers of seeds.
@@ -23,15 +23,15 @@ from encore.recipe.looks import LOOKS
 
 GAMMA = -2.0
 FARTHEST = 12.0  # standard deviations beyond which a normal density counts as 0
-NODES = 120  # nodes of an integral over the means at which no look has decided yet
-# levels between which spent() and nominal() interpolate; below the lowest, a look's level is proportional to
-# alpha
+NODES = 120  # number of nodes of an integral over the sums with which no look has decided yet
+# values of alpha between which spent() and nominal() interpolate; below the smallest, a look's level is
+# proportional to alpha
 ALPHAS = np.concatenate([np.logspace(-12, -1, 56), [0.15, 0.2, 0.3, 0.5, 0.7, 0.9]])
 
 
 @cache
 def levels(alpha: float) -> tuple[float, ...]:
-    """Return the nominal one-sided level of each look; `alpha`: the probability of a false rejection."""
+    """Return the nominal level of each look; `alpha`: the probability of a false rejection at any look."""
     fractions = np.array(LOOKS) / LOOKS[-1]
     allowed = alpha * np.expm1(-GAMMA * fractions) / np.expm1(-GAMMA)
     steps = np.sqrt(np.diff(fractions, prepend=0.0))
@@ -50,15 +50,17 @@ def levels(alpha: float) -> tuple[float, ...]:
 
 
 def _too_rare(z: float, spread: float, step: float, at: np.ndarray, mass: np.ndarray, wanted: float) -> float:
-    """Return log P(an undecided run passes z at a look) minus log `wanted`."""
+    """Return log P(a run that is undecided before a look exceeds z there) minus log `wanted`.
+
+    `at` has the possible sums of differences before the look, and `mass` their probabilities.
+    """
     return float(np.log(mass @ stats.norm.sf((z * spread - at) / step)) - np.log(wanted))
 
 
 def spent(p: ArrayLike, look: int) -> np.ndarray:
-    """Return the alpha (...) for which p is the nominal level at a look (an index of LOOKS).
+    """Return the alpha (...) for which `p` (...) is the nominal level of a look (an index of LOOKS).
 
-    It is the smallest probability of a false rejection at any look with which this look would reject. nan
-    stays nan.
+    With this alpha, the look would just reject at the p-value `p`. nan stays nan.
     """
     known = np.log(_table()[look])
     with np.errstate(divide="ignore"):

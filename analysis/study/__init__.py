@@ -1,1 +1,1 @@
-"""Verdicts on runs that were made elsewhere: a study names their logs, and claims in the form of recipes."""
+"""Verdicts on runs that were made elsewhere: a study names their logs, and states claims as recipes do."""

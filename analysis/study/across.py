@@ -1,6 +1,6 @@
-"""Arms that claims of a study compare on several tasks: how likely a run of the one is better.
+"""Pairs of arms that a study compares on several tasks, and how probably a run of the first is better.
 
-A task is a metric of a directional claim; claims with the same two sides belong together.
+A task is the metric of a claim with a direction. Claims with the same two sides make a pair.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,26 +24,26 @@ LEVELS = np.linspace(0, 1, 41)
 
 @dataclass(frozen=True)
 class Shared:
-    """Two sides of claims, and the tasks that they share."""
+    """A pair of sides, `of` and `against`, that claims compare on several tasks."""
 
     of: str
     against: str
-    arms: tuple[Arm, Arm]  # the numbers of each task, for each side; larger is better
+    arms: tuple[Arm, Arm]  # for each side, the numbers of its runs on each task; larger is better
     tasks: tuple[str, ...]
 
     @property
     def improvement(self) -> Estimate:
-        """The probability that a run of `of` is better."""
+        """The probability that a run of `of` is better than a run of `against`."""
         return probability_of_improvement(*self.arms)
 
     @property
     def has_one_scale(self) -> bool:
-        """Whether all numbers are shares, so that levels mean the same for each task."""
+        """Whether all numbers lie between 0 and 1, so that a level means the same for each task."""
         return all(0 <= number <= 1 for arm in self.arms for task in arm for number in task)
 
 
 def shared(study: Study, table: pd.DataFrame) -> list[Shared]:
-    """Return the pairs of sides that claims compare on two tasks or more."""
+    """Return the pairs of sides that a study's claims compare on two tasks or more; `table`: the numbers."""
     pairs: dict[tuple[str, str], list[Claim]] = {}
     for claim in study.claims.values():
         test = claim.test
@@ -59,7 +59,7 @@ def shared(study: Study, table: pd.DataFrame) -> list[Shared]:
 
 
 def _arm(table: pd.DataFrame, side: str, tasks: Mapping[str, int]) -> Arm:
-    """Return the numbers of a side for each task, once for each run."""
+    """Return the numbers of a side's runs on each task; `tasks`: metric -> 1, or -1 to turn their signs."""
     rows = (
         measured(table, side, task).drop_duplicates("source").value * sign for task, sign in tasks.items()
     )
@@ -67,7 +67,7 @@ def _arm(table: pd.DataFrame, side: str, tasks: Mapping[str, int]) -> Arm:
 
 
 def frame(pairs: Sequence[Shared]) -> pd.DataFrame:
-    """Return a row for each pair."""
+    """Return a row for each pair, with the probability of improvement and its 95% interval."""
     rows = [
         {"of": pair.of, "against": pair.against, "tasks": ", ".join(pair.tasks)} | pair.improvement._asdict()
         for pair in pairs
@@ -76,7 +76,7 @@ def frame(pairs: Sequence[Shared]) -> pd.DataFrame:
 
 
 def rows_shown(pairs: Sequence[Shared]) -> pd.DataFrame:
-    """Return the same for a reader."""
+    """Return the table of frame() as text for readers."""
     return pd.DataFrame(
         [
             {
@@ -96,7 +96,7 @@ def alt_text(pairs: Sequence[Shared]) -> str:
 
 
 def draw(pairs: Sequence[Shared]) -> Figure | None:
-    """Draw the performance profiles of the sides of each pair whose tasks have one scale."""
+    """Draw the performance profiles of each pair whose tasks have one scale; None if no pair has."""
     drawn = [pair for pair in pairs if pair.has_one_scale]
     if not drawn:
         return None

@@ -1,6 +1,6 @@
-"""The console output of trainers: lines of verl, panels of open-instruct.
+"""Parsers of console output: of verl, which prints lines, and of open-instruct, which prints panels.
 
-Other lines may stand between. Parsing takes time linear in the text, and never raises.
+Other lines may stand between them. Parsing takes time linear in the text, and never raises.
 """
 
 import re
@@ -33,12 +33,13 @@ def is_of_open_instruct(text: str) -> bool:
 
 
 def of_open_instruct(text: str, step: str) -> Iterator[Mapping[str, float]]:
-    """Yield the numbers of each whole panel; a panel of an evaluation has no step, and gets the last one's.
+    """Yield metric -> number for each complete panel; `step` is the name of the metric with the step.
 
-    A row has a category, unless it is `other`, and `name: number | name: number`. rich continues a row in
-    further lines without a category, and cuts a long name with a `…`: such names are left out.
+    A panel without a step, of an evaluation, gets the step of the panel before. A row of a panel is a
+    category and `name: number | name: number`. rich continues a row in further lines without a category, and
+    cuts a long name with a `…`: such names are left out.
     """
-    rows: list[tuple[str, str]] | None = None  # rows of the panel; None outside of a panel
+    rows: list[tuple[str, str]] | None = None  # rows of the present panel; None outside of a panel
     last: dict[str, float] = {}
     for line in text.splitlines():
         if PANEL.search(line):
@@ -58,7 +59,10 @@ def of_open_instruct(text: str, step: str) -> Iterator[Mapping[str, float]]:
 
 
 def _of_panel(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, float]]:
-    """Yield the numbers in the rows of a panel by their whole names; a row is a category with its values."""
+    """Yield `category/name` and number for each number of a panel; a row is its category and its other text.
+
+    Numbers of the category `other` are named without it.
+    """
     for category, values in rows:
         for part in values.split(" | "):
             pair = PAIR.fullmatch(part.strip())

@@ -1,4 +1,4 @@
-"""The file of a study: the places of the runs' logs, and the claims about the runs."""
+"""The file of a study: which log files belong to its runs, and the claims about the runs."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,19 +14,19 @@ from encore.recipe.document import read_content
 from encore.recipe.files import of_file
 
 STEP = "step"
-DISTANCE = "distance"  # how far a curve lies from the reference of its claim
+DISTANCE = "distance"  # first part of a metric's name: the distance of our curve from the claim's reference
 
 
 class StudyClaim(Claim):
-    """A claim of a study. It counts as ours if it names no source."""
+    """A claim of a study; it counts as our own if it names no source."""
 
     source: Line = "ours"
     paper: Paper = OURS
-    reference: Line | None = None  # a published curve: a CSV with the columns `axis` and value
+    reference: Line | None = None  # the file of a published curve: a CSV with the columns `axis` and value
     axis: Line = STEP  # the step, or a metric of ours that counts samples or compute
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Yield the keys that a study cannot answer: gates and scales belong to recipes."""
+        """Yield each key that only a recipe may have, and each contradiction with `reference`."""
         for key in ("needs", "scales", "again", "world"):
             if key in self.model_fields_set:
                 yield key, "a key of recipes; a study has none"
@@ -37,7 +37,7 @@ class StudyClaim(Claim):
             yield "reference", "missing; the file of the published curve"
 
     def _of_curve(self, named: bool) -> Iterator[Mistake]:
-        """Yield what a claim on a published curve lacks; `named`: whether its metric is a distance."""
+        """Yield the mistakes of a claim with `reference`; `named`: whether its metric is a distance."""
         if self.source == OURS:
             yield "source", "missing; where was the curve of reference published?"
         if not named:
@@ -49,28 +49,29 @@ class StudyClaim(Claim):
 
 
 class Logs(Model):
-    """Files of one kind, one file for each run or for several runs."""
+    """Log files of one form, each with one run or with several."""
 
     # patterns of paths, from the study's folder on: `logs/{arm}-{seed}.csv`; * stands for any text. A file
     # whose pattern has no {arm}, or no {seed}, counts for all of them.
     files: Some[str]
-    # for a file with several runs: the pattern of its columns' names; W&B exports `{arm}-{seed} - {metric}`
+    # for files with several runs: the pattern of a column's name; W&B exports `{arm}-{seed} - {metric}`
     columns: str | None = None
     step: str | None = None  # column of the step; default: the first of the names that trainers use
-    # our name of a metric -> the file's name; default: all metrics, under the file's names
+    # our name for a metric -> its name in the file; default: all metrics, under their names in the file
     metrics: dict[str, str] | None = None
 
 
 class Study(Model):
-    """A study: claims about runs that were made elsewhere, and the places of these runs' logs."""
+    """A study: claims about runs that were made elsewhere, and the log files of these runs."""
 
     title: Line
-    runs: Annotated[dict[Name, Logs], Field(min_length=1)]  # place -> its logs; claims name ARM/PLACE
+    # place, such as `train` or `eval`, -> its log files; claims name ARM/PLACE
+    runs: Annotated[dict[Name, Logs], Field(min_length=1)]
     claims: Annotated[dict[Name, StudyClaim], Field(min_length=1), AfterValidator(with_ids)]
 
 
 def load(path: Path) -> Study:
-    """Read a study. Raises UserError with a line for each mistake, which names the file and the key."""
+    """Read the file of a study. Raises UserError with a line for each mistake that names file and key."""
     content = strict_yaml.read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: expected a mapping with title, runs and claims")
@@ -82,14 +83,14 @@ def load(path: Path) -> Study:
 
 
 def mistakes_of(claims: Iterable[StudyClaim]) -> Iterator[Mistake]:
-    """Yield mistakes that claims have in any study: keys of recipes, and tests without a bound."""
+    """Yield the mistakes that claims have in themselves, whatever the runs of their study."""
     for claim in claims:
         yield from below(f"claims.{claim.id}", claim.mistakes())
         yield from below(f"claims.{claim.id}.test", claim.test.mistakes())
 
 
 def _mistakes(study: Study) -> Iterator[Mistake]:
-    """Yield the mistakes of claims, and the places in them that `runs` does not have."""
+    """Yield the mistakes of a study's claims, such as places that `runs` lacks."""
     yield from mistakes_of(study.claims.values())
     curves: dict[Side, str] = {}
     for claim in study.claims.values():

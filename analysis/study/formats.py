@@ -1,6 +1,6 @@
-"""The files that trainers and evaluations write, as rows of step, metric and value.
+"""The readers of files that trainers and evaluations write; they return rows of step, metric and value.
 
-The content tells the form.
+The form of a file is recognised by its content.
 
 | written by                                     | form                                                     |
 |------------------------------------------------|----------------------------------------------------------|
@@ -36,12 +36,12 @@ from analysis.verdicts.pairs import NORMAL
 from encore.errors import UserError, first_line
 
 LARGEST = 1 << 30  # bytes of the largest file that is read
-TOGETHER = 200  # lines of JSON
+TOGETHER = 200  # lines of JSON that are parsed at once
 STEPS = ("step", "global_step", "_step", "Step", "train/global_step", "training/global_step", "iteration")
 OF_A_RUN = ["arm", "seed"]  # columns of a CSV with several runs
 NAN = re.compile(r"(?i)(?:^|,)[ \t]*[-+]?(?:nan|inf(?:inity)?)[ \t]*(?:,|$)", re.MULTILINE)
-Entry = Mapping[str, object]  # an object of JSON that some tool has written
-Point = tuple[float, Mapping[str, float]]  # a step, and what was logged at it
+Entry = Mapping[str, object]  # a JSON object that some tool has written
+Point = tuple[float, Mapping[str, float]]  # a step, and metric -> number logged at this step
 Final = tuple[str, float, float]  # name, value and standard error of a number without a step
 # step is NaN for a final number; low and high are its 95% interval
 COLUMNS = ["step", "metric", "value", "low", "high"]
@@ -51,9 +51,10 @@ EVENTS = "events.out.tfevents"  # part of the names of TensorBoard's files
 
 
 def read_log(path: Path, step: str | None) -> pd.DataFrame:
-    """Return the rows of a file, with COLUMNS; `step` is the column of the step, None if it is one of STEPS.
+    """Return the rows of a file, with the columns COLUMNS, and `arm` and `seed` for a CSV that has them.
 
-    Raises UserError if the file is too large, has none of these forms, or has no column of the step.
+    `step` is the file's name for the step; None if it is one of STEPS. Raises UserError if the file is too
+    large, has none of the forms of this module, or lacks the step.
     """
     if path.stat().st_size > LARGEST:
         raise UserError(f"{path}: {path.stat().st_size:,} bytes; a log of more than {LARGEST:,} is not read")
@@ -96,7 +97,10 @@ def _begins(path: Path, head: bytes) -> bool:
 
 
 def _rows(points: Iterable[Point]) -> pd.DataFrame:
-    """Return a row for each number, the numbers of a metric together and in the order of the points."""
+    """Return a row for each number of the points, grouped by metric and otherwise in their order.
+
+    Points whose step is not finite are left out.
+    """
     curves: dict[str, tuple[list[float], list[float]]] = {}
     for step, numbers in points:
         for metric, value in numbers.items():
@@ -119,8 +123,11 @@ def _json(text: str | bytes) -> Any:
 
 
 def _lines(path: Path, text: str) -> Iterator[Entry]:
-    """Yield the object of each line, many lines parsed at once, for this takes half the time."""
-    lines = text.split("\n")  # and not splitlines(), which splits at characters that a text of JSON may have
+    """Yield the JSON object in each line; parsing TOGETHER lines at once takes half the time.
+
+    Raises UserError if a line is no JSON object.
+    """
+    lines = text.split("\n")  # not splitlines(), which also splits at characters that JSON strings may have
     for first in range(0, len(lines), TOGETHER):
         block = {first + i: line for i, line in enumerate(lines[first : first + TOGETHER], 1) if line.strip()}
         entries = _json(f"[{','.join(block.values())}]")
@@ -137,7 +144,7 @@ def _object(path: Path, number: int, line: str) -> Entry:
 
 
 def _of_entries(path: Path, entries: Iterable[object], step: str | None) -> Iterator[Point]:
-    """Yield the numbers of the objects that have a step."""
+    """Yield step and numbers of each JSON object that has a step. Raises UserError if none has."""
     has_step = False
     for entry in entries:
         numbers = _numbers(entry) if isinstance(entry, dict) else {}
@@ -154,10 +161,10 @@ def _without_step(path: Path, step: str | None) -> str:
 
 
 def _numbers(entry: Entry, before: str = "", depth: int = 0) -> dict[str, float]:
-    """Return each number in an object by its name; nested names are joined by `/`."""
+    """Return name -> number for each number in a JSON object; nested names are joined by `/`."""
     numbers = {}
     for name, value in entry.items():
-        if type(value) is float:  # not isinstance: a million lines come by, and no bool is a number here
+        if type(value) is float:  # not isinstance, which is slower, and takes a bool for an int
             numbers[before + name] = value
         elif type(value) is int:
             numbers[before + name] = _float(value)
@@ -167,7 +174,7 @@ def _numbers(entry: Entry, before: str = "", depth: int = 0) -> dict[str, float]
 
 
 def _float(number: float) -> float:
-    """Return a number of JSON as a float; a whole number may be too large for that."""
+    """Return a number of JSON as a float; a whole number that is too large becomes infinite."""
     try:
         return float(number)
     except OverflowError:
@@ -175,7 +182,7 @@ def _float(number: float) -> float:
 
 
 def _of_lm_eval(results: Entry) -> Iterator[Final]:
-    """Yield `task/metric` of lm-eval's results; a filter stays in the name unless it is `none`."""
+    """Yield each result of lm-eval, named `task/metric`, or `task/metric,filter` if it has a filter."""
     for task, metrics in results.items():
         numbers = _numbers(metrics) if isinstance(metrics, dict) else {}
         for name, value in numbers.items():
@@ -188,7 +195,7 @@ def _of_lm_eval(results: Entry) -> Iterator[Final]:
 
 
 def _finals_within(finals: Iterable[Final]) -> pd.DataFrame:
-    """Return a row for each number without a step, with the 95% interval of its standard error."""
+    """Return a row for each number, with the 95% interval that follows from its standard error."""
     rows = [
         (math.nan, name, value, value - NORMAL * error, value + NORMAL * error)
         for name, *numbers in finals
@@ -198,7 +205,7 @@ def _finals_within(finals: Iterable[Final]) -> pd.DataFrame:
 
 
 def _of_trackio(path: Path, step: str | None) -> Iterator[Point]:
-    """Yield the numbers of all runs of a database of trackio."""
+    """Yield the points of all runs in a database of trackio; metrics are named `RUN - METRIC`."""
     runs: dict[str, list[Entry]] = {}
     for row in trackio.rows(path):
         logged = _json(row.metrics)
@@ -210,7 +217,7 @@ def _of_trackio(path: Path, step: str | None) -> Iterator[Point]:
 
 
 def _with_run(run: str, points: Iterable[Point]) -> Iterator[Point]:
-    """Yield the points with the name of their run before the name of each metric."""
+    """Yield the points with each metric renamed to `RUN - METRIC`."""
     for at, numbers in points:
         yield at, {f"{run} - {metric}": value for metric, value in numbers.items()}
 
@@ -229,7 +236,7 @@ def _of_tensorboard(path: Path) -> Iterator[Point]:
 def _of_table(path: Path, text: str, step: str | None) -> pd.DataFrame:
     """Return the rows of a CSV with a column for each metric, or with the columns step, metric and value.
 
-    An empty cell means "not logged"; `nan` was logged.
+    An empty cell was not logged and has no row; a cell with `nan` was logged and has one.
     """
     try:
         frame = pd.read_csv(io.StringIO(text))
@@ -253,7 +260,7 @@ def _of_table(path: Path, text: str, step: str | None) -> pd.DataFrame:
 
 
 def _finals(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a table of final numbers: metric, value and, if the table has them, low and high."""
+    """Return the rows of a CSV without steps: metric, value, and low and high (nan if the CSV lacks them)."""
     numbers = {
         name: pd.to_numeric(frame[name], errors="coerce") if name in frame.columns else math.nan
         for name in ("value", "low", "high")
@@ -264,7 +271,7 @@ def _finals(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _long(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Return a row for each metric of each row of a table; the columns `keys` are not metrics."""
+    """Return a table in long form, with columns metric and value beside `keys`, which are not metrics."""
     if {"metric", "value"} <= {*frame.columns}:
         return frame[[*keys, "metric", "value"]]
     return frame.melt(keys, var_name="metric", value_name="value")

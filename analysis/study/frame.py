@@ -1,8 +1,8 @@
 """Verdicts on a table of numbers, with a row for each run and metric; programs call `encore.judging`.
 
-Tables that cannot be judged as they are, are refused, so that no number is averaged away silently: a run
-without a number, two numbers of one run, and fewer seeds than the first planned look needs. A study
-(study.judge) reads logs, in which runs may have ended early; it names those in notes, and judges the others.
+A table is refused, so that no number is silently left out or averaged, if a run lacks a number, if a run has
+two numbers of one metric, or if there are fewer seeds than the first planned look needs. A study
+(study.judge) is less strict: runs may have ended early, and are then left out with a note.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,16 +19,16 @@ from encore.recipe.looks import LOOKS
 
 NEEDED = ("arm", "seed", "metric", "value")
 FURTHER = ("node", "low", "high", "source", "step")  # columns that may be missing
-RUN = ["arm", "node", "seed", "metric"]  # columns for which a table has only one number
+RUN = ["arm", "node", "seed", "metric"]  # for each combination of these columns, a table has one number
 
 
 def judge(frame: pd.DataFrame, claims: Mapping[str, StudyClaim]) -> JudgedClaims:
-    """Return the verdicts on claims, by their names, from a table with the columns arm, seed, metric, value.
+    """Return the verdicts on `claims`, a mapping from names to claims, from a table of numbers.
 
-    A claim names arms as the column `arm` does. There may be further columns. `low` and `high` are the 95%
-    interval of a number by itself, over items and samples. `source` says which run the number is of, if
-    several seeds share one, such as a base model. `node` is the place of measurement, if an arm has several;
-    claims then name `arm/node`. Seeds are looked at in rising order. Raises UserError with a line for each
+    The columns are arm, seed, metric and value; claims name arms as the column `arm` does. These columns may
+    be added: `low` and `high`, the 95% interval of the number, over items and samples; `source`, the name of
+    the run, if several seeds share a run, such as a base model; `node`, the checkpoint, if an arm has several
+    (claims then name `arm/node`). Looks take the seeds in rising order. Raises UserError with a line for each
     mistake.
     """
     stated = _stated(claims)
@@ -46,7 +46,7 @@ def judged(table: pd.DataFrame, claims: Iterable[StudyClaim]) -> JudgedClaims:
 
 
 def _stated(claims: Mapping[str, StudyClaim]) -> list[StudyClaim]:
-    """Return copies of the claims that know their names: one claim may be used in several mappings."""
+    """Return copies of the claims with their names as ids. Raises UserError with a line for each mistake."""
     if not claims:
         raise UserError("claims: expected one or more")
     for name, claim in claims.items():
@@ -59,7 +59,7 @@ def _stated(claims: Mapping[str, StudyClaim]) -> list[StudyClaim]:
 
 
 def _numbers(frame: pd.DataFrame, sides: set[Side]) -> pd.DataFrame:
-    """Return the rows that the sides of claims need, with the columns of the tidy table."""
+    """Return the rows that the sides of claims name, with the columns NEEDED and FURTHER."""
     columns = [str(column) for column in frame.columns]
     for name in NEEDED:
         if name not in columns:
@@ -94,7 +94,7 @@ def _numbers(frame: pd.DataFrame, sides: set[Side]) -> pd.DataFrame:
 
 
 def _unusable(table: pd.DataFrame) -> Iterator[str]:
-    """Yield what is wrong with the numbers themselves; each kind of mistake comes once."""
+    """Yield a text for each kind of mistake in the numbers, with the first row that has it."""
     values, low, high = (pd.to_numeric(table[name], errors="coerce") for name in ("value", "low", "high"))
     infinite, has_interval = ~np.isfinite(values), table.low.notna() | table.high.notna()
     one_number = "expected one number a run"
@@ -113,7 +113,7 @@ def _unusable(table: pd.DataFrame) -> Iterator[str]:
 
 
 def _unpaired(table: pd.DataFrame, sides: set[Side]) -> Iterator[str]:
-    """Yield the sides of claims that lack seeds, and a mistake if a look needs more seeds."""
+    """Yield a text for each side of a claim that lacks seeds, and one if the first look needs more seeds."""
     every = {*table.seed}
     for place, metric in sorted(sides):
         arm, _, node = place.partition("/")

@@ -1,7 +1,7 @@
-"""The results in a log of inspect_ai, written as JSON: whole, or its header alone.
+"""The results in a log of inspect_ai that was written as JSON: a whole log, or only its header.
 
-Inspect's own file, `.eval`, is a ZIP, with a compression that Python reads from 3.14 on. It is refused with
-the command that writes its header as JSON.
+Inspect's own format, `.eval`, is a ZIP with a compression that Python reads from version 3.14 on. It is
+refused; the error names the command that writes the header as JSON.
 """
 
 import math
@@ -13,11 +13,11 @@ from encore.errors import UserError
 
 ZIP = b"PK\x03\x04"  # the beginning of every ZIP
 MEANS = ("accuracy", "mean")  # the metrics whose standard error is the score's `stderr`
-PLAIN = (None, "mean")  # ways to join the epochs of a sample that stay out of the name
+PLAIN = (None, "mean")  # reducers of a sample's epochs that are not added to the name
 
 
 class Score(NamedTuple):
-    """A number of an evaluation, by the name `task/score/metric`, and its standard error, nan if unknown."""
+    """A metric of an evaluation, named `task/score/metric`, and its standard error; nan if unknown."""
 
     name: str
     value: float
@@ -25,18 +25,18 @@ class Score(NamedTuple):
 
 
 def refuse_zip(path: Path) -> None:
-    """Raise UserError with the command that makes the file readable."""
+    """Raise UserError for a ZIP, with the command that writes a log of inspect as JSON."""
     command = f"inspect log dump --header-only {path.name} > {path.stem}.json"
     raise UserError(f"{path}: a ZIP; if it is a log of inspect, write it as JSON: {command}")
 
 
 def is_log(content: Mapping[str, object]) -> bool:
-    """Return whether an object of JSON is a log of inspect."""
+    """Return whether a JSON object is a log of inspect."""
     return isinstance(_object(content, "eval").get("task"), str) and isinstance(content.get("status"), str)
 
 
 def scores(path: Path, log: Mapping[str, object]) -> Iterator[Score]:
-    """Yield the metrics of each score of a log. Raises UserError if the evaluation did not end well."""
+    """Yield the metrics of each score of a log. Raises UserError if the status is not `success`."""
     if log["status"] != "success":
         raise UserError(f"{path}: its status is {str(log['status'])[:40]!r}, not 'success': run it again")
     task = _object(log, "eval").get("task")
@@ -58,6 +58,6 @@ def scores(path: Path, log: Mapping[str, object]) -> Iterator[Score]:
 
 
 def _object(content: Mapping[str, object], key: str) -> Mapping[str, object]:
-    """Return the object under a key; an empty one if there is none."""
+    """Return the JSON object under a key; {} if there is none."""
     value = content.get(key)
     return value if isinstance(value, dict) else {}

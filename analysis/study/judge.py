@@ -1,8 +1,8 @@
 """The judging of a study: `encore judge STUDY.yaml`. Programs with numbers use `encore.judging` instead.
 
-The verdicts are the same as for equal numbers in a recipe: planned looks, one interval for each claim,
-equivalence, families of primary and secondary claims (docs/verdicts.md). Facts that only a recipe knows are
-missing: whether a run collapsed, gates, and the registration of claims.
+The verdicts are those that a recipe with the same numbers would get: planned looks, one interval for each
+claim, equivalence, families of primary and secondary claims (docs/verdicts.md). What only recipes have is
+missing: collapses of runs, gates, and the registration of claims.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from encore.runtime import files
 
 @dataclass(frozen=True)
 class Judged:
-    """A study's verdicts at each look, in order, and the numbers behind them."""
+    """A study with the verdicts at the last look that its seeds have reached, and the numbers behind them."""
 
     study: Study
     collected: Collected
@@ -40,13 +40,16 @@ class Judged:
 
 
 def judge(study: Study, folder: Path) -> Judged:
-    """Judge the claims of a study; its patterns are relative to `folder`. Raises UserError."""
+    """Judge the claims of a study. Raises UserError if its logs cannot be read.
+
+    `folder` is the folder that the study's patterns of files start from.
+    """
     collected = collect(study, folder)
     return Judged(study, collected, judged(collected.table, study.claims.values()))
 
 
 def lines(judged: Judged) -> list[str]:
-    """Return the text for a terminal: a line for each claim, then the notes."""
+    """Return lines for the terminal: one for each claim, then the notes."""
     said = [_line(verdict) for verdict in judged.verdicts]
     seeds = len(judged.collected.seeds)
     if seeds < LOOKS[0]:
@@ -86,7 +89,10 @@ def write(judged: Judged, out: Path) -> None:
 
 
 def _figures(judged: Judged, pairs: list[Shared], out: Path) -> Iterator[Drawn]:
-    """Draw the forest, performance profiles, and each published curve with ours over it."""
+    """Draw and yield the forest plot, the performance profiles, and each published curve with ours.
+
+    Figures without data are left out.
+    """
     plans = [
         Plan(
             "forest",
@@ -125,7 +131,10 @@ def _figures(judged: Judged, pairs: list[Shared], out: Path) -> Iterator[Drawn]:
 
 
 def command(path: Path, out: Path | None) -> list[str]:
-    """Judge the study in a file, write its page, and return the text for a terminal. Raises UserError."""
+    """Judge the study in a file, write its page, and return lines for the terminal. Raises UserError.
+
+    The page goes into the folder `out` (default: the file's name without its ending).
+    """
     judged = judge(load(path), path.parent)
     folder = out or path.with_suffix("")
     write(judged, folder)

@@ -1,8 +1,8 @@
-"""The numbers of a study: one for each run and metric that a claim compares, from the logs.
+"""The numbers of a study, read from its logs: one for each run and metric that a claim compares.
 
-The metric says how the curve in a file with steps is read: `last/reward`, `last_fifth/reward`,
-`first_fifth/…`, `mean/…`, `max/…` or `min/…`. Nothing is averaged away: a run has no number if its curve is
-not finite where it is read, or if it ended before other runs of its arm; a note then says so.
+If a file has steps, the name of the metric says how the curve becomes a number: `last/reward`,
+`last_fifth/reward`, `first_fifth/…`, `mean/…`, `max/…` or `min/…`. A run is left out, with a note, if its
+curve is not finite where it is read, or if it ended before other runs of its arm.
 """
 
 import math
@@ -23,7 +23,7 @@ from encore.runtime.curves import FIFTH
 
 READINGS: dict[
     str, Callable[[np.ndarray, np.ndarray], np.ndarray]
-] = {  # takes steps and values, returns the values read
+] = {  # first part of a metric's name -> function from steps and values to the values that count
     "last": lambda steps, values: values[-1:],
     "last_fifth": lambda steps, values: values[steps > steps[-1] * (1 - FIFTH)],
     "first_fifth": lambda steps, values: values[steps <= steps[-1] * FIFTH],
@@ -33,22 +33,22 @@ READINGS: dict[
     DISTANCE: lambda steps, values: values,
 }
 EXTREMES = {"max": np.max, "min": np.min}
-Runs = Mapping[Key, tuple[Path, pd.DataFrame]]  # the file and the rows of each run
+Runs = Mapping[Key, tuple[Path, pd.DataFrame]]  # arm and seed of a run -> its file and its rows
 TABLE = ["arm", "seed", "node", "metric", "step", "value", "low", "high", "source"]
 
 
 @dataclass(frozen=True)
 class Collected:
-    """The numbers of a study, and notes for the reader about how they were read."""
+    """The numbers of a study, and notes for the reader, such as on runs that were left out."""
 
     table: pd.DataFrame
     notes: list[str]
     files: dict[str, int]  # place -> number of its files
-    overlays: list[Overlay]  # of the claims on published curves
+    overlays: list[Overlay]  # one for each claim on a published curve
 
     @property
     def seeds(self) -> list[int]:
-        """The seeds, in order."""
+        """The seeds of the table in rising order."""
         return sorted({int(seed) for seed in self.table.seed})
 
 
@@ -105,7 +105,10 @@ def _place(claim: StudyClaim) -> str:
 
 
 def _overlay(claim: StudyClaim, metric: str, folder: Path, runs: Runs, notes: list[str]) -> Overlay:
-    """Return the curves of the claim's arm over its reference."""
+    """Return the curves of a claim's arm together with the claim's published curve, and add to `notes`.
+
+    `metric` is the name of the curves in the rows of `runs`.
+    """
     arm, _, place = claim.test.of.partition("/")
     curves, axes = (
         {
@@ -121,7 +124,10 @@ def _overlay(claim: StudyClaim, metric: str, folder: Path, runs: Runs, notes: li
 
 
 def _named(metric: str, names: Iterable[str]) -> tuple[str, str]:
-    """Return how a metric is read ("" for a plain number), and the name among `names` that it reads."""
+    """Split a metric into a key of READINGS and a name: `last/reward` into `last` and `reward`.
+
+    A metric that is among `names` itself, or begins with no such key, is a plain number: the key is then "".
+    """
     reading, slash, name = metric.partition("/")
     return (reading, name) if metric not in names and slash and reading in READINGS else ("", metric)
 
@@ -129,7 +135,10 @@ def _named(metric: str, names: Iterable[str]) -> tuple[str, str]:
 def _runs(
     place: str, logs: Logs, folder: Path, metrics: set[str]
 ) -> tuple[dict[Key, tuple[Path, pd.DataFrame]], dict[str, tuple[str, str]]]:
-    """Return the file and the rows of each run of a place, and how each metric is read, with its name."""
+    """Return the runs of a place, and each of `metrics` -> its reading and its name in the rows (_named()).
+
+    Raises UserError if two files are of the same run, or if no file has one of the metrics.
+    """
     wanted = metrics | {_named(metric, ())[1] for metric in metrics}
     runs: dict[Key, tuple[Path, pd.DataFrame]] = {}
     raw: set[str] = set()
@@ -152,9 +161,10 @@ def _runs(
 def _numbers_of_runs(
     place: str, reading: str, name: str, runs: Runs, notes: list[str]
 ) -> Iterator[tuple[Key, tuple[float, float, float]]]:
-    """Yield the number of each run that has one, with its interval.
+    """Yield the key of each run with its number and the ends of its interval: value, low, high.
 
-    Add a note for each run without a number.
+    Runs without a number are left out, with a note. Raises UserError if the metric has steps and `reading`
+    is "".
     """
     curves: dict[Key, pd.DataFrame] = {}
     for key, (path, rows) in runs.items():
@@ -177,7 +187,7 @@ def _numbers_of_runs(
 
 
 def _in_order(place: str, key: Key, rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Return the curve by rising step; if a step occurs again, the later row counts."""
+    """Return a curve sorted by step, and note what changed; if a step occurs twice, the later row counts."""
     if rows.step.is_monotonic_increasing and rows.step.is_unique:
         return rows
     again, falls = int(rows.step.duplicated().sum()), int((rows.step.diff() < 0).sum())

@@ -1,10 +1,10 @@
 """The plan of a study: how many seeds will decide its claims, by the spread of a pilot.
 
-The pilot is the runs that the study has so far, two seeds or more. Their mean difference and its standard
-deviation are assumed to be true. Normal differences are drawn for many studies, and each study is judged by
-the rule of verdicts.rule at the planned looks. So the chances hold for the whole family of claims, with its
-levels. A few seeds determine a spread only roughly, so the chances are computed again with the upper 80%
-bound of the spread.
+The pilot is the runs that the study has so far, two seeds or more. The mean and the standard deviation (the
+spread) of its differences are assumed to be the true ones. Normal differences are drawn for many studies, and
+each study is judged by verdicts.rule at the planned looks. So the chances allow for the number of claims and
+looks. A few seeds determine a spread only roughly, so the chances are computed again with the upper 80% bound
+of the spread.
 """
 
 import math
@@ -29,16 +29,16 @@ from encore.recipe.claims import Claim
 from encore.recipe.looks import LOOKS
 from encore.runtime import files, suite
 
-STUDIES = 2000  # number of drawn studies, with which a chance is known to 0.02
+STUDIES = 2000  # number of simulated studies, which determine a chance to within 0.02
 SEED = 0
 BOUND = 0.8  # level of a spread's upper bound
 RECORDS = suite.folder(suite.CODE) / "results/published"
-FEW = 4  # numbers of seeds, below every look, that many studies use
+FEW = 4  # a number of seeds below the first look, which many studies use
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """The expected difference of a claim, its spread over seeds, and the number of seeds."""
+    """The assumptions on a claim: its mean difference, and the spread (standard deviation) over seeds."""
 
     claim: Claim
     effect: float
@@ -61,14 +61,15 @@ class Power:
     pilot: Pilot
     decided: tuple[float, ...]  # the chance that the claim is decided by this look, if the pilot is the truth
     decided_at_bound: tuple[float, ...]  # the same chance with the upper bound of the spread
-    found: tuple[float, ...]  # distance between truth and bound that is detected with 80% power
+    found: tuple[float, ...]  # distance of the true difference from a bound that is detected with 80% power
     half_width: float  # half the width of a 95% interval with FEW seeds
 
 
 def spread_of(text: str) -> float:
-    """Return the spread in a text: a number, or the spread of a published claim, "r1_zero-cpu/claim".
+    """Return the spread over seeds that a text gives: as a number, or as RECORD/CLAIM.
 
-    Raises UserError if the text is neither.
+    RECORD/CLAIM is a published claim, such as `r1_zero-cpu/claim`, whose spread is used. Raises UserError if
+    the text is neither.
     """
     record, slash, claim = text.partition("/")
     if slash:
@@ -92,10 +93,10 @@ def spread_of(text: str) -> float:
 
 
 def pilots(study: Study, folder: Path, spread: float | None) -> list[Pilot]:
-    """Return the pilot of each claim, from the runs of a study or from a given spread.
+    """Return the pilot of each claim, from the runs of a study or, if it is not None, from `spread`.
 
-    With a given spread, no run is needed; the effect is then the margin plus the smallest effect that
-    matters, and 0 for a claim of equality. Raises UserError if a claim has fewer than two differences.
+    With `spread`, no run is needed: the effect is then the margin plus the smallest effect that matters, or 0
+    for a claim of equality. Without it, raises UserError if a claim has fewer than two differences.
     """
     if spread is not None:
         return [Pilot(claim, _hoped(claim), spread, 0) for claim in study.claims.values()]
@@ -113,7 +114,7 @@ def pilots(study: Study, folder: Path, spread: float | None) -> list[Pilot]:
 
 
 def _hoped(claim: Claim) -> float:
-    """Return the effect that a study without runs is planned to find."""
+    """Return the effect that a study without runs is planned for: margin plus smallest effect, signed."""
     test = claim.test
     if test.direction == "equal":
         return 0.0
@@ -121,7 +122,7 @@ def _hoped(claim: Claim) -> float:
 
 
 def power(known: Sequence[Pilot]) -> list[Power]:
-    """Return the power of the looks for all claims of a study together."""
+    """Return the chances of each claim to be decided; `known` has the pilots of all claims of a study."""
     asked = evidence.asked([evidence.Evidence(pilot.claim, Pairs()) for pilot in known])
     decided = _decided(known, asked)
     at_bound = _decided([replace(pilot, spread=pilot.upper) for pilot in known], asked)
@@ -130,7 +131,7 @@ def power(known: Sequence[Pilot]) -> list[Power]:
     powers = []
     for i, pilot in enumerate(known):
         alpha = float(asked.alpha[i]) / (primaries if asked.primary[i] else others)
-        like = [pilot.spread / math.sqrt(2), -pilot.spread / math.sqrt(2)]  # two values that have this spread
+        like = [pilot.spread / math.sqrt(2), -pilot.spread / math.sqrt(2)]  # two values with this spread
         distances = [
             detectable(like, float(nominal(alpha / 2, index)), POWER, look, pilot.error)
             for index, look in enumerate(LOOKS)
@@ -149,7 +150,7 @@ def power(known: Sequence[Pilot]) -> list[Power]:
 
 
 def _decided(known: Sequence[Pilot], asked: Asked) -> np.ndarray:
-    """Return the probability (looks, claims) that a claim is decided by the time of a look."""
+    """Return the probability (looks, claims) that a claim is decided at a look or before."""
     rng = np.random.default_rng(SEED)
     effect, spread, error = np.array([(each.effect, each.spread, each.error) for each in known]).T
     drawn = rng.normal(effect, spread, (LOOKS[-1], STUDIES, len(known))).transpose(1, 2, 0)
@@ -168,7 +169,7 @@ def _decided(known: Sequence[Pilot], asked: Asked) -> np.ndarray:
 
 
 def frame(powers: Sequence[Power]) -> pd.DataFrame:
-    """Return a row for each claim and look."""
+    """Return a table with a row for each claim and look; column `seeds` is the look's number of seeds."""
     return pd.DataFrame(
         [
             {
@@ -189,7 +190,7 @@ def frame(powers: Sequence[Power]) -> pd.DataFrame:
 
 
 def lines(powers: Sequence[Power]) -> list[str]:
-    """Return the text for a terminal: three lines for each claim, then what a few seeds can show."""
+    """Return lines for the terminal: four for each claim (itself and three looks), and one on FEW seeds."""
     said = []
     for each in powers:
         pilot = each.pilot

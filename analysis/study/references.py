@@ -1,8 +1,8 @@
-"""Published curves, and how far curves of ours lie from them.
+"""Published curves, and how far our curves lie from them.
 
-A claim with `reference` names a CSV of two columns, the axis and `value`, and asks that our curve stays
-within a band around it. The distance of a run is the largest one, to either side, at any point that the run
-has come to (analysis.numbers.reference_curves).
+A claim with `reference` names a CSV with two columns, the axis and `value`, and states that our curve stays
+within a band around the published one. The distance of a run is the largest distance, to either side, at any
+point that the run has reached (analysis.numbers.reference_curves).
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ from analysis.study.document import STEP, StudyClaim
 from encore.errors import UserError, first_line, nearest
 
 BLACK = "#222222"
-LARGEST = 1 << 24  # bytes of a reference
+LARGEST = 1 << 24  # bytes of the largest file of a published curve that is read
 
 
 @dataclass(frozen=True)
 class Overlay:
-    """A published curve and ours, seed -> its values at the points of the reference."""
+    """A published curve and ours; `ours`: seed -> its values at the points of the published curve."""
 
     claim: StudyClaim
     reference: Reference
@@ -34,7 +34,7 @@ class Overlay:
 
     @property
     def distances(self) -> dict[int, float]:
-        """The largest distance of each seed."""
+        """The largest distance of each seed's curve from the published curve, by seed."""
         return {
             seed: float(np.nanmax(np.abs(values - self.reference.value)))
             for seed, values in self.ours.items()
@@ -42,7 +42,7 @@ class Overlay:
 
 
 def load(path: Path, axis: str) -> Reference:
-    """Read a reference. Raises UserError if it is no CSV of numbers with the columns `axis` and value."""
+    """Read a published curve. Raises UserError if it is no CSV of numbers with columns `axis` and value."""
     try:
         if path.stat().st_size > LARGEST:
             raise UserError(f"{path}: a reference of more than {LARGEST:,} bytes is not read")
@@ -65,10 +65,10 @@ def load(path: Path, axis: str) -> Reference:
 def overlay(
     claim: StudyClaim, folder: Path, curves: Mapping[int, pd.DataFrame], axes: Mapping[int, pd.DataFrame]
 ) -> tuple[Overlay, list[str]]:
-    """Return ours over the reference of a claim, and notes on the seeds that are left out.
+    """Return our curves at the points of a claim's published curve, and notes on seeds that are left out.
 
-    `curves`: seed -> its curve by rising step, with the columns step and value. `axes`: the same of the
-    claim's axis; empty if that is the step.
+    `curves`: seed -> its curve by rising step, with the columns step and value. `axes`: seed -> the curve of
+    the metric that is the claim's axis, in the same form; empty if the axis is the step.
     """
     reference = load(folder / str(claim.reference), claim.axis)
     notes, ours, ends = [], {}, []
@@ -98,7 +98,7 @@ def overlay(
 
 
 def draw(overlay: Overlay) -> Figure:
-    """Draw the reference with its band, and each seed of ours."""
+    """Draw the published curve with its band, and our curve for each seed."""
     claim, reference = overlay.claim, overlay.reference
     low, high = reference.value - claim.test.margin, reference.value + claim.test.margin
     handles = [

@@ -1,6 +1,6 @@
-"""The runs of a place of a study: which files are of it, and which arm and seed each of their runs is.
+"""The runs of a place of a study: its log files, and the arm and the seed of each run in them.
 
-Large logs are read by a process for each core.
+If the files are large, they are read in parallel, by a process for each core.
 """
 
 import re
@@ -19,20 +19,23 @@ from analysis.study.formats import OF_A_RUN, read_log
 from encore.errors import UserError
 
 FIELDS = {"arm": r"[^/]+?", "seed": r"\d+", "metric": r".+"}
-EVERY = None  # instead of an arm or a seed: all of them
+EVERY = None  # in place of an arm or a seed: the run counts for all arms, or for all seeds
 Key = tuple[str | None, int | None]  # arm and seed
-LARGE = 50_000_000  # bytes of logs from which on it is worth starting processes
+LARGE = 50_000_000  # total bytes of files that are worth starting processes
 
 
 class Log(NamedTuple):
-    """The content of a file: for each run, the names of all metrics and the rows of those asked for."""
+    """The content of a file: for each run, the names of all metrics, and the rows of the wanted metrics."""
 
     path: Path
     runs: Mapping[Key, tuple[set[str], pd.DataFrame]]
 
 
 def logs_of(files: list[tuple[Path, Key]], logs: Logs, wanted: set[str]) -> Iterator[Log]:
-    """Yield what the files hold, read by a process for each core if the files are large."""
+    """Yield the content of each file, with the rows of the metrics `wanted`.
+
+    `files` are paths with the arm and the seed that they name. Raises UserError if a process dies.
+    """
     of_file = partial(_log, logs, wanted)
     if sum(path.stat().st_size for path, _ in files) < LARGE:
         yield from map(of_file, files)
@@ -45,7 +48,7 @@ def logs_of(files: list[tuple[Path, Key]], logs: Logs, wanted: set[str]) -> Iter
 
 
 def _log(logs: Logs, wanted: set[str], file: tuple[Path, Key]) -> Log:
-    """Return what a file holds; `file`: its path, and the arm and the seed that the path names."""
+    """Return the content of a file; `file`: its path, and the arm and the seed that the path names."""
     path, key = file
     ours = {theirs: our_name for our_name, theirs in (logs.metrics or {}).items()}
     runs: dict[Key, tuple[set[str], pd.DataFrame]] = {}
@@ -59,7 +62,10 @@ def _log(logs: Logs, wanted: set[str], file: tuple[Path, Key]) -> Log:
 
 
 def paths(place: str, logs: Logs, folder: Path) -> Iterator[tuple[Path, Key]]:
-    """Yield the files of a place, each once, with the arm and the seed in their names."""
+    """Yield each file that matches a pattern of a place, with the arm and the seed that its path names.
+
+    Raises UserError if a pattern is no relative path, or matches no file.
+    """
     for pattern in logs.files:
         if not pattern or Path(pattern).is_absolute():
             raise UserError(f"runs.{place}.files: {pattern}: expected a path from the folder of the study on")
@@ -74,7 +80,7 @@ def paths(place: str, logs: Logs, folder: Path) -> Iterator[tuple[Path, Key]]:
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a pattern; a field must have the same text wherever it occurs."""
+    """Return a pattern as a regular expression; a field that occurs twice must have the same text twice."""
     expression, seen = "", set[str]()
     for part in re.split(r"(\{(?:arm|seed|metric)\}|\*)", pattern):
         name = part[1:-1]
@@ -93,7 +99,7 @@ def _key(fields: Mapping[str, str]) -> Key:
 
 
 def _parts(path: Path, rows: pd.DataFrame, logs: Logs, key: Key) -> Iterator[tuple[Key, pd.DataFrame]]:
-    """Yield the runs of a file: a single run, or the runs that its columns name."""
+    """Yield arm, seed and rows of each run in a file: one run, or the runs that its columns name."""
     if logs.columns:
         named = _expression(logs.columns)
         fields = {

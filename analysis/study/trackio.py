@@ -1,4 +1,4 @@
-"""The database of trackio, a SQLite file for each project, read without trackio and without writing."""
+"""The reader of a trackio database, a SQLite file for each project; it neither needs trackio nor writes."""
 
 import sqlite3
 import time
@@ -15,7 +15,7 @@ PATIENCE = 60.0  # seconds that a query may take: a hostile database can ask for
 
 
 class Row(NamedTuple):
-    """One call of trackio.log: `metrics` is JSON, as a text or as bytes."""
+    """One call of trackio.log: `metrics` is a JSON object, as text or as bytes."""
 
     run: str
     step: object
@@ -28,7 +28,7 @@ def rows(path: Path) -> Iterator[Row]:
     Raises UserError if the file is no database of trackio, if two of its runs have the same name, or if
     reading it takes too long.
     """
-    # a journal beside the database has rows of a run that still goes on; with immutable it would not be read
+    # a journal beside the database has the newest rows of a run that still goes on; immutable would ignore it
     how = "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1"
     deadline = time.monotonic() + PATIENCE
     run_ids: dict[str, object] = {}

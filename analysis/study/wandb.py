@@ -1,7 +1,7 @@
-"""Read the file of a run that W&B kept on this machine, `offline-run-*/run-*.wandb`, without a network.
+"""The reader of a file that W&B writes offline, `offline-run-*/run-*.wandb`; it needs no network.
 
-The records are protocol buffers, whose definitions the package `wandb` has. Their frame is the log format of
-LevelDB: blocks of 32 KiB with fragments of records. A fragment's head is checksum, length and kind.
+The records are protocol buffers, which the package `wandb` defines. They are stored in the log format of
+LevelDB: blocks of 32 KiB with fragments of records. A fragment begins with its checksum, length and kind.
 """
 
 import json
@@ -20,19 +20,19 @@ WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4  # kinds of fragments
 
 
 class Run(NamedTuple):
-    """A run: its name, and what each call of wandb.log logged, in order."""
+    """A run: its name, and metric -> value for each call of wandb.log, in order."""
 
     name: str
     entries: list[Mapping[str, object]]
 
 
 def run(path: Path) -> Run:
-    """Return the run of a file; a last record that was not written to its end is left out.
+    """Return the run in a file, without a last record that was cut off.
 
     Raises UserError if the package `wandb` is missing, or if the file is damaged or names no run.
     """
     try:
-        # imported here, because few studies have such files, and the packages may be missing
+        # imported here because few studies have such files, and the packages may be missing
         from google.protobuf.message import DecodeError
         from wandb.proto.wandb_internal_pb2 import Record  # type: ignore[attr-defined]  # made at run time
     except ImportError:
@@ -56,7 +56,7 @@ def run(path: Path) -> Run:
 
 
 def records(content: bytes) -> Iterator[bytes]:
-    """Yield the records of a file. Raises ValueError if a fragment is of an unknown kind or out of order."""
+    """Yield the bytes of each record in a file. Raises ValueError if a fragment is bad or out of order."""
     at, parts = START, list[bytes]()
     while at + FRAGMENT.size <= len(content):
         room = BLOCK - at % BLOCK

@@ -1,4 +1,4 @@
-"""Figures in which all arms share a panel: entropy against accuracy, accuracy against updates and samples."""
+"""Figures with all arms in one panel: entropy against accuracy, and accuracy against updates and samples."""
 
 import math
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ UNITS = {"updates": "updates (optimizer steps)", "samples": "samples (completion
 
 
 def trajectory(table: pd.DataFrame, arm: str) -> pd.DataFrame:
-    """Return accuracy and entropy of an arm, means over seeds, in the order of time.
+    """Return a row for each step of an arm: its accuracy and entropy, each a mean over seeds.
 
-    The frame is empty if one of the two is missing.
+    The frame is empty if one of the two was not logged.
     """
     logged = table[table.arm == arm]
     by_name = {name: binned(logged[logged.metric == name], COARSE) for name in ("accuracy", "entropy")}
@@ -35,7 +35,10 @@ def trajectory(table: pd.DataFrame, arm: str) -> pd.DataFrame:
 
 
 def entropy_accuracy(table: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
-    """Draw entropy against accuracy of the rollouts: a line for each arm, from a ring to a disc."""
+    """Draw entropy against accuracy of the rollouts: a line for each arm, from a ring to a disc at the end.
+
+    The result is None if no arm has logged both.
+    """
     logged = curves(table, ["accuracy", "entropy"]).dropna(subset=["value"])
     paths = {arm: path for arm in palette if len(path := trajectory(logged, arm)) > 1}
     if not paths:
@@ -58,9 +61,9 @@ def entropy_accuracy(table: pd.DataFrame, palette: Mapping[str, str]) -> Figure 
 
 
 def effort(table: pd.DataFrame, arm: str, unit: str) -> pd.Series:
-    """Return accuracy by updates or samples: the mean over seeds of a trailing mean over rollouts.
+    """Return the mean accuracy over seeds, smoothed by a trailing mean, indexed by updates or samples.
 
-    The series is empty if accuracy or samples are not logged.
+    `unit` is a key of UNITS. The series is empty if accuracy, or the needed number of samples, is not logged.
     """
     logged = table[table.arm == arm]
     accuracy = binned(logged[logged.metric == "accuracy"], 10**9).rolling(WINDOW).mean()
@@ -74,7 +77,10 @@ def effort(table: pd.DataFrame, arm: str, unit: str) -> pd.Series:
 
 
 def accuracy_by_effort(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
-    """Draw accuracy against updates and, beside it, against samples; dotted: the levels that claims name."""
+    """Draw accuracy against updates (left) and samples (right), with dotted lines at the levels of claims.
+
+    The result is None if no arm has logged both accuracy and samples.
+    """
     logged = curves(table, ["accuracy", "samples"]).dropna(subset=["value"])
     lines = {unit: {arm: effort(logged, arm, unit).dropna() for arm in palette} for unit in UNITS}
     arms = [arm for arm in palette if len(lines["samples"][arm]) > 1]
@@ -100,10 +106,10 @@ def accuracy_by_effort(run: Run, table: pd.DataFrame, palette: Mapping[str, str]
 def effort_rows(
     table: pd.DataFrame, unit: str, level: str, palette: Mapping[str, str]
 ) -> list[interval_rows.Row]:
-    """Return a row for each arm with the updates or samples it took to an accuracy, the cheapest arm first.
+    """Return a row for each arm with the updates or samples that it took to reach the accuracy `level`.
 
-    A run that never reached the accuracy counts with its full budget: the true mean of its arm is then at
-    least as large as the mean shown.
+    The arm that took the fewest comes first. A run that never reached the accuracy counts with its full
+    budget; the true mean of its arm is then at least as large as the mean shown.
     """
     arms = []
     for arm in palette:

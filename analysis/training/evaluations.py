@@ -1,4 +1,4 @@
-"""Figures of the evaluations during a stage, a panel for each arm, for recipes with `evaluate_every`."""
+"""Figures of evaluations during a stage (`evaluate_every` of a recipe), with a panel for each arm."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -34,10 +34,10 @@ def plans(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> Iterator
 
 
 def over_steps(run: Run, table: pd.DataFrame, arm: str, checkpoint: str) -> pd.DataFrame:
-    """Return an arm's rows of the table for a checkpoint, with the step of its stage in column `step`.
+    """Return the rows of an arm's evaluations during the stage that makes a checkpoint, by column `step`.
 
-    The checkpoint itself is the last step. Step 0 is the policy that the stage starts from, if this policy
-    is a checkpoint of the arm as well.
+    The checkpoint itself has the last step. The policy that the stage starts from has step 0; it is left out
+    unless it is a checkpoint of the arm as well.
     """
     places = run.recipe.evals(run.scale, arm).checkpoints
     stage = places[checkpoint]

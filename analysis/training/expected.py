@@ -1,4 +1,4 @@
-"""Whether a run follows the learning curve that its recipe expects, and if not, what to look at."""
+"""The comparison of a run with the curve that its recipe expects, and what to look at if they differ."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from encore.recipe.expected import Expected
 
 PASS, LOOK, OPEN = "Pass", "Look here", "Not yet"
 BAND = "#222222"  # colour of the expected curve
-# health checks that explain a curve outside of the band, the most telling first
+# health checks that may explain a curve outside of the band, the likeliest cause first
 CAUSES = ("sampler_gap", "ratio_at_start", "same_template", "verifier_fails", "truncation", "zero_variance")
 FELL = (
     "It began as expected and fell behind: look at entropy and KL. The learning rate may be too large; one "
@@ -32,7 +32,7 @@ ABOVE = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of an expected curve: a heading, what the reader should know, and the curve's source."""
+    """The outcome of a comparison with the expected curve, in words; `source` is the source of the curve."""
 
     heading: str  # PASS, LOOK or OPEN
     said: str
@@ -40,15 +40,16 @@ class Outcome:
 
 
 def reference(expected: Expected) -> Reference:
-    """Return the expected curve, with its points by rising step."""
+    """Return the expected curve of a recipe as a Reference, its points in order of steps."""
     points = sorted((float(step), value) for step, value in expected.curve.items())
     return Reference(*map(np.array, zip(*points, strict=True)))
 
 
 def outcome(run: Run, table: pd.DataFrame, health: pd.DataFrame) -> Outcome | None:
-    """Return the outcome of the scale's expected curve; None without one, or without its arm in the run.
+    """Return how the run compares with the curve that its scale expects.
 
-    `table` has the learning curves, and `health` the worst of each check: provenance.health.worst().
+    The result is None if the scale expects no curve, or if the run lacks the curve's arm. `table` has the
+    learning curves, and `health` is a table of provenance.health.worst().
     """
     expected = run.document.scales[run.scale].expected
     arm = expected.of.partition("/")[0] if expected else ""
@@ -59,7 +60,7 @@ def outcome(run: Run, table: pd.DataFrame, health: pd.DataFrame) -> Outcome | No
     if not len(gaps):
         return Outcome(OPEN, f"Nothing is there yet to hold against the expected {what}.", expected.source)
     distances = np.nanmax(np.abs(gaps), axis=1)
-    gap = gaps[distances.argmax()]  # of the seed that lies farthest away
+    gap = gaps[distances.argmax()]  # the gaps of the seed that lies farthest away
     point, known = int(np.nanargmax(np.abs(gap))), np.flatnonzero(~np.isnan(gap))
     if abs(gap[point]) <= expected.margin:
         upto = f" up to step {curve.at[known[-1]]:g}" if known[-1] < len(gap) - 1 else ""
@@ -76,7 +77,10 @@ def outcome(run: Run, table: pd.DataFrame, health: pd.DataFrame) -> Outcome | No
 
 
 def _gaps(table: pd.DataFrame, expected: Expected, curve: Reference) -> np.ndarray:
-    """Return ours minus the expected curve at its points (seeds, points), for seeds with any point."""
+    """Return the run's curve minus the expected curve at the latter's points (seeds, points).
+
+    A gap is nan where the run has no step near the point; seeds without any step near a point are left out.
+    """
     arm, _, node = expected.of.partition("/")
     rows = table[(table.arm == arm) & (table.node == node) & (table.metric == expected.metric)]
     rows = rows[rows.step.notna() & rows.value.notna()].sort_values("step")
@@ -86,7 +90,7 @@ def _gaps(table: pd.DataFrame, expected: Expected, curve: Reference) -> np.ndarr
 
 
 def _cause(gap: np.ndarray, expected: Expected, health: pd.DataFrame) -> str:
-    """Return what to look at; `gap`: ours minus the expected curve, at the points that the run came to."""
+    """Return a sentence on what to look at; `gap`: the run minus the expected curve (points,), no nan."""
     if gap[np.abs(gap).argmax()] > 0:
         return ABOVE
     arm, _, node = expected.of.partition("/")
@@ -101,9 +105,10 @@ def _cause(gap: np.ndarray, expected: Expected, health: pd.DataFrame) -> str:
 
 
 def bands(run: Run, metric: str, joined: pd.DataFrame) -> Mapping[str, tuple[Reference, float]]:
-    """Return arm -> the expected curve of a metric and its margin, at the steps of the arm's joined curve.
+    """Return arm -> the expected curve of `metric`, and the margin around it.
 
-    `joined` are the curves of learning_curves.of_rl().
+    The expected curve is shifted to the steps of the arm's curve in `joined`, which learning_curves.of_rl()
+    makes. The result is empty if no curve of this metric is expected.
     """
     expected = run.document.scales[run.scale].expected
     if expected is None or expected.metric != metric:

@@ -1,4 +1,4 @@
-"""The learning curves of a page as numbers, which its script draws by measure, by axis and by arm."""
+"""The learning curves of a page as JSON; its script draws the measure, axis and arms that a reader picks."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,30 +13,28 @@ from analysis.numbers.table import binned
 from analysis.page.markup import script_json
 from analysis.training import learning_curves, series
 
-# what the stages that a curve joins have logged: reinforcement learning, the bandit, or DPO
+# metrics by which the stages of a curve are known: of reinforcement learning, the bandit, and DPO
 LOGGED = ("reward", "regret", "rewards/accuracies")
-# points of a curve, fewer if there are many arms, so that a page stays below 1 MB
+# least and most points of a curve, and points of all arms together, so that a page stays below 1 MB
 FEWEST, MOST, OF_ALL_ARMS = 8, 24, 128
 DIGITS = 3
-# axis -> the column of the jobs that it counts; none for the two that the training logs
+# x axis -> the column of the table of jobs that it sums; None for what training itself logs
 AXES = {"updates": None, "samples": None, "seconds (median job)": "wall_s", "FLOP (estimate)": "flops"}
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stage of an arm on its curve: the steps that it made, and what its median job took.
+    """A stage of an arm: the part of the arm's curve that it makes, and what its jobs took."""
 
-    It is the median over seeds, because a job that was paused has the pause in its seconds.
-    """
-
-    steps: float
-    spent: Mapping[str, float]  # column of the jobs -> median
+    steps: float  # number of training steps
+    # column of the table of jobs -> median over seeds, because a paused job counts the pause in its seconds
+    spent: Mapping[str, float]
 
 
 def data(run: Run, table: pd.DataFrame, jobs: pd.DataFrame, palette: Mapping[str, str]) -> Markup:
-    """Return the curves as JSON for the page's script: arms with their axes, and a chart for each measure.
+    """Return the curves as JSON for the page's script: each arm with its axes, and a chart for each measure.
 
-    The text is empty if no stage has logged any of LOGGED.
+    The text is empty if no stage has logged any of LOGGED. `palette` maps arms to colours.
     """
     metrics = set(table.metric[table.step.notna()])
     by = next((metric for metric in LOGGED if metric in metrics), "")
@@ -64,14 +62,14 @@ def data(run: Run, table: pd.DataFrame, jobs: pd.DataFrame, palette: Mapping[str
 
 
 def _measures() -> Iterator[tuple[str, str]]:
-    """Yield the label and the metric of each chart."""
+    """Yield label and metric of each chart that may be drawn."""
     for figure in (*series.TRAINING, *series.PREFERENCES):
         for metric, label, _ in figure.metrics:
             yield f"{figure.title}, {label}" if label else figure.title, metric
 
 
 def _line(rows: pd.DataFrame | None, grid: np.ndarray) -> dict[str, list[float]] | None:
-    """Return mean, least and largest of the seeds at the steps of `grid`; None without rows."""
+    """Return mean, minimum (low) and maximum (high) over seeds at the steps of `grid`; None without rows."""
     seeds = binned(None if rows is None else rows.dropna(subset=["value"]), MOST)
     if not len(seeds):
         return None
@@ -92,7 +90,7 @@ def _stretches(table: pd.DataFrame, jobs: pd.DataFrame, arm: str, by: str) -> li
 
 
 def _axes(groups: Any, arm: str, grid: np.ndarray, stretches: list[Stretch]) -> dict[str, list[float]]:
-    """Return axis -> its value at each step of `grid`; an axis whose numbers are missing is left out."""
+    """Return each x axis of AXES -> its value at each step of `grid`; an axis without numbers is left out."""
     axes = {"updates": _rounded(grid)}
     samples = binned(groups.get((arm, "samples")), 10**9).mean(axis=1)
     if len(samples):

@@ -22,16 +22,16 @@ from encore.recipe.kinds.policy_gradient import PolicyGradientStage
 from encore.recipe.kinds.ppo import PpoStage
 from encore.recipe.kinds.stage import Stage
 
-CAP = "#333333"  # colour of the line at the cap
-MOST_LINES = 80  # thin lines of single seeds in a figure; if there are more, the figure shows the means alone
-# With more panels than this, each is lower, and its curves have fewer points and not the first arm's in grey.
+CAP = "#333333"  # colour of the line at the cap on a reply's length
+MOST_LINES = 80  # largest number of thin lines of single seeds in a figure; with more, no thin line is drawn
+# With more panels than this, panels are lower, curves have fewer points, and the first arm is not repeated.
 MANY_PANELS = 16
 
 
 def caps(run: Run) -> dict[str, dict[float, float]]:
-    """Return arm -> step -> the largest number of tokens of a reply from this step on.
+    """Return arm -> step -> the cap on the tokens of a reply from this step on.
 
-    Arms that sample in several stages are left out.
+    An arm is left out unless exactly one of its stages has a cap.
     """
     by_arm = {}
     for arm in run.arms:
@@ -42,7 +42,7 @@ def caps(run: Run) -> dict[str, dict[float, float]]:
 
 
 def _caps(stage: Stage) -> Mapping[str, int]:
-    """Return step -> cap on a reply's tokens from this step on; empty if the stage does not sample."""
+    """Return step -> cap on the tokens of a reply from this step on; empty if the stage sets no cap."""
     if isinstance(stage, GrpoStage) and stage.caps:
         return stage.caps
     if not isinstance(stage, GrpoStage | PpoStage | PolicyGradientStage):
@@ -53,7 +53,7 @@ def _caps(stage: Stage) -> Mapping[str, int]:
 
 
 def _mark(axis: Axes, steps: Mapping[float, float]) -> None:
-    """Draw a dotted line at the cap and its later values, unless the cap is far above all replies."""
+    """Draw the cap as a dotted line, unless it is far above all replies; `steps`: step -> cap from it on."""
     last, highest = axis.dataLim.x1, axis.dataLim.y1
     if min(steps.values()) <= 2 * highest:
         x, y = [*steps, max(last, *steps)], [*steps.values(), [*steps.values()][-1]]
@@ -69,8 +69,9 @@ def draw(
 ) -> Figure | None:
     """Draw learning curves in a panel for each arm: mean and range over seeds, and a thin line for each seed.
 
-    Thin lines are left out if the panel has several metrics, which would look alike, or if the figure would
-    have more than MOST_LINES of them. limits: the caps() of a figure of lengths; bands: expected.bands().
+    Thin lines are left out if a panel has several metrics, or if the figure would have more than MOST_LINES.
+    The result is None if no arm has logged the metrics. limits: caps(), for a figure of lengths; bands:
+    expected.bands().
     """
     names = [name for name, _, _ in series.metrics]
     wanted = curves(table, names).dropna(subset=["value"])
@@ -118,9 +119,9 @@ def draw(
 
 
 def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
-    """Return the curves of the stages that log metric `by`.
+    """Return the learning curves of all stages that log the metric `by`.
 
-    An arm's stages are joined into one curve: steps and samples continue from stage to stage.
+    The stages of an arm are joined into one curve: steps and samples continue from stage to stage.
     """
     logged = table[table.step.notna()]
     parts = []
@@ -138,7 +139,7 @@ def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
 
 
 def reward_is_accuracy(table: pd.DataFrame) -> bool:
-    """Whether the reward of all curves is their accuracy, so that one figure shows both."""
+    """Return whether reward and accuracy are equal at each step of all curves; one figure then shows both."""
     place = ["arm", "node", "seed", "step"]
     rewards, accuracies = (
         table[table.metric == name].set_index(place).value.sort_index() for name in ("reward", "accuracy")
@@ -147,7 +148,7 @@ def reward_is_accuracy(table: pd.DataFrame) -> bool:
 
 
 def distance(run: Run) -> str:
-    """Return the end of the caption of figure `kl`: the unit, which is not the same in PPO as elsewhere."""
+    """Return the unit of the KL divergence, as the end of a caption: PPO logs another unit than GRPO."""
     kinds = {run.graph.stage(node).run for node in run.all_nodes() if node.kind == "stage"}
     if {"ppo", "grpo"} <= kinds:
         return ", in nats: per completion of PPO, per token of GRPO."
@@ -155,7 +156,7 @@ def distance(run: Run) -> str:
 
 
 def reference(run: Run) -> str:
-    """Return a sentence on the reference of the KL divergence in the first arm; empty if no stage has one."""
+    """Return a sentence on the first arm's reference policy in the KL divergence; empty if it has none."""
     for node in stages(run, run.arms[0], run.seeds[0]):
         stage = run.graph.stage(node)
         if isinstance(stage, GrpoStage | DpoStage) and stage.args.beta:

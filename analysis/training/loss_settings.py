@@ -1,4 +1,4 @@
-"""The row of a stage in the table of objectives, which describes the loss by the stage's settings."""
+"""The row of a stage in the table of objectives: its loss, described by the stage's settings."""
 
 from collections.abc import Iterator
 from functools import singledispatch
@@ -12,7 +12,7 @@ from encore.recipe.kinds.ppo import PpoStage
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.loss_types import CLIPPED
 
-NORMALISERS = {  # loss_type -> what the loss is averaged over
+NORMALISERS = {  # loss_type of TRL -> what the loss is averaged over
     "grpo": "tokens of each completion, then completions",
     "dapo": "all tokens of a step",
     "bnpo": "all tokens of a micro-batch",
@@ -20,7 +20,7 @@ NORMALISERS = {  # loss_type -> what the loss is averaged over
     "cispo": "all tokens of a step",
     "luspo": "completions, each times its length",
 }
-ADVANTAGES = {
+ADVANTAGES = {  # advantage of a stage -> its formula, with the reward r
     "leave_one_out": "r - mean of the others",
     "moving_average": "r - mean of earlier r",
     "raw": "r",
@@ -34,14 +34,15 @@ ADVANTAGES = {
     "mean": "r - exact mean",
     "optimal": "r - scalar of least variance",
 }
-PLAIN = {  # advantage -> name in the conformance table, for losses without a ratio
+PLAIN = {  # advantage -> objective in the conformance table, for losses without an importance ratio
     "moving_average": "reinforce",
     "leave_one_out": "rloo",
     "positive": "online_rft",
     "raw": "raw",
     "best": "best",
 }
-OF_GRPO = {  # advantage, divided by the group's std -> name in the conformance table, for losses with a ratio
+# advantage that is divided by the group's std -> objective in the conformance table, for losses with a ratio
+OF_GRPO = {
     "process": "grpo-process",
     "above_mean": "grpo-above-mean",
 }
@@ -50,7 +51,7 @@ RATIOS = {"none": "none", "sequence_token": "sequence, gradient by token"}
 
 @singledispatch
 def described(stage: Stage) -> dict[str, str]:
-    """Return the row of a stage in the table of objectives; empty if the table has no row for its kind."""
+    """Return the row of a stage in the table of objectives, column -> text; {} for kinds without a row."""
     return {}
 
 
@@ -177,9 +178,9 @@ def name(stage: GrpoStage) -> str:
 
 
 def clip_bounds(stage: Stage) -> tuple[float, float] | None:
-    """Return the lower and upper ratio at which the loss clips; None if it does not clip.
+    """Return the lower and upper importance ratio at which the loss clips; None if it does not clip.
 
-    A lower ratio of 0 means that only the upper one clips.
+    A lower ratio of 0 means that there is no lower clip.
     """
     if isinstance(stage, PolicyGradientStage):
         epsilon = stage.args.epsilon
@@ -199,13 +200,13 @@ def clip_bounds(stage: Stage) -> tuple[float, float] | None:
 
 
 def reference_every(stage: GrpoStage | DpoStage) -> int | None:
-    """Return after how many steps the policy becomes the reference; None if it never does within the run."""
+    """Return the number of steps after which the reference is replaced by the policy; None if it never is."""
     every, last = stage.args.ref_model_sync_steps, stage.args.max_steps
     return every if stage.args.sync_ref_model and not 0 < last <= every else None
 
 
 def _updates(stage: GrpoStage | PpoStage) -> str:
-    """Return the number of optimizer steps that are made with one rollout."""
+    """Return the number of optimizer steps on each rollout, as text."""
     args = stage.args
     if stage.global_batch and args.generation_batch_size:
         steps = args.generation_batch_size / stage.global_batch

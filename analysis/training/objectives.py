@@ -1,4 +1,4 @@
-"""The losses that the arms' RL stages minimised, and how exactly each agrees with its paper."""
+"""The losses that the arms' RL stages minimised, and how exactly each loss agrees with its paper."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def stages(run: Run, arm: str, seed: int) -> list[Node]:
 
 
 def clip_range(run: Run, arm: str) -> tuple[float, float] | None:
-    """Return the lower and upper ratio at which an arm's last RL stage clips; None if it does not clip."""
+    """Return the lower and upper ratio at which the arm's last RL stage clips; None if it does not clip."""
     nodes = stages(run, arm, run.seeds[0])
     return clip_bounds(run.graph.stage(nodes[-1])) if nodes else None
 
@@ -50,7 +50,7 @@ def optimised(run: Run) -> pd.DataFrame:
 
 
 def grouped(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of optimised() with one row for all arms that minimise the same loss."""
+    """Return the table of optimised() with a single row for all arms that minimise the same loss."""
     if not len(frame):
         return frame
     settings = [column for column in frame.columns if column != "arm"]
@@ -58,7 +58,7 @@ def grouped(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def conformance(run: Run) -> pd.DataFrame:
-    """Return the rows of the conformance table of the run's objectives; no row without a table."""
+    """Return the rows of the file CONFORMANCE on the run's objectives; no row if the file is missing."""
     path = suite.folder(run.root) / CONFORMANCE
     names: set[str] = set()
     for arm in run.arms:

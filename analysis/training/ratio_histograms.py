@@ -1,4 +1,4 @@
-"""The histograms of importance ratios, from the stages' ratios.csv, in a panel for each arm."""
+"""The histograms of log importance ratios, from each stage's file ratios.csv, in a panel for each arm."""
 
 import math
 from collections.abc import Mapping
@@ -18,9 +18,10 @@ LEVELS = {"token": "-", "sequence": "--"}
 
 
 def read_histograms(run: Run, arm: str) -> pd.DataFrame:
-    """Sum the histograms of an arm's stages and seeds; return columns level, low, high and count.
+    """Return the sum of the histograms of an arm's stages and seeds: columns level, low, high and count.
 
-    A bin holds the log ratios in [low, high). The frame is empty if no stage has a histogram.
+    A row counts the log ratios in [low, high). `level` is a key of LEVELS. The frame is empty if no stage has
+    a histogram.
     """
     nodes = {node for seed in run.seeds for node in stages(run, arm, seed)}
     files = [run.folder(node) / "ratios.csv" for node in sorted(nodes)]
@@ -31,7 +32,10 @@ def read_histograms(run: Run, arm: str) -> pd.DataFrame:
 
 
 def draw(run: Run, palette: Mapping[str, str]) -> Figure | None:
-    """Draw the share of token and sequence ratios in each bin on log scales; dotted: the arm's clip range."""
+    """Draw the share of token and sequence ratios in each bin, on log scales, and dotted the clip range.
+
+    The result is None if no arm has a histogram.
+    """
     by_arm = {
         arm: counts for arm in run.arms if len(counts := read_histograms(run, arm)) and counts["count"].sum()
     }

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Series:
-    """A figure of learning curves; each metric has its name, label and line style."""
+    """A figure of learning curves; an entry of `metrics` has a metric's name, label and line style."""
 
     name: str
     title: str
     caption: str
     metrics: tuple[tuple[str, str, str], ...]
     log: bool = False  # whether the y axis is logarithmic, if any value is above zero
-    older: str = ""  # the metric of older runs that did not yet log the first of `metrics`
+    older: str = ""  # metric to draw for older runs, which did not log the first of `metrics`
 
 
 TRAINING = (
@@ -149,15 +149,15 @@ MAIN = ("accuracy", "regret", "gold-proxy", "implicit-reward", "reward")
 
 
 def main(names: Collection[str], measure: str) -> str:
-    """Return the name of the figure that shows best how the arms learned; an empty text if `names` has none.
+    """Return the figure among `names` that shows best how the arms learned; "" if `names` has none of MAIN.
 
-    measure: the measure that arms are compared by.
+    `measure` is the metric that arms are compared by.
     """
     wanted = (*(("gold-proxy",) if measure == "gold" else ()), *MAIN)
     return next((name for name in wanted if name in names), "")
 
 
 def drawn() -> set[str]:
-    """Return the metrics that the figures of training are drawn from."""
+    """Return the names of the metrics that the figures of training show, and `samples`, for their x axis."""
     names = {name for series in (*TRAINING, *PREFERENCES) for name, _, _ in series.metrics}
     return names | {series.older for series in TRAINING if series.older} | {"samples"}

@@ -34,18 +34,18 @@ class Page:
     """The values that the template of training shows."""
 
     objectives: Cells
-    conformance: Sequence[Mapping[Hashable, Any]]  # rows of the conformance table
-    expected: expected.Outcome | None  # whether the run follows the expected curve
-    curves: Markup  # the curves as JSON, for the script that draws them as the reader asks
+    conformance: Sequence[Mapping[Hashable, Any]]  # rows of objectives.conformance()
+    expected: expected.Outcome | None  # whether the run follows the recipe's expected curve
+    curves: Markup  # interactive.data(): the curves as JSON for the page's script
 
 
 def view(
     run: Run, table: pd.DataFrame, losses: pd.DataFrame, jobs: pd.DataFrame, health: pd.DataFrame
 ) -> View:
-    """Return the section.
+    """Return the section of training.
 
-    `losses` is the table of objectives.optimised(), `jobs` has the run's jobs, and `health` the worst of each
-    health check.
+    `losses` is the table of objectives.optimised(), `jobs` has a row for each job of the run, and `health` is
+    the table of provenance.health.worst().
     """
     curves = interactive.data(run, table, jobs, colours(run.recipe.arms(run.scale)))
     conformance = objectives.conformance(run).to_dict("records")

@@ -17,7 +17,7 @@ class Verdicts:
 
     history: Sequence[
         Sequence[Verdict]
-    ]  # every claim's verdict at each planned look, and in the last entry with all seeds
+    ]  # for each planned look that was reached, the verdicts on all claims; before the first look, one entry
     gates: pd.DataFrame
     collapses: pd.DataFrame
     dials: pd.DataFrame
@@ -26,7 +26,7 @@ class Verdicts:
 
     @property
     def last(self) -> Sequence[Verdict]:
-        """The verdicts at the last look, with all seeds."""
+        """The verdicts at the last look that the run has reached."""
         return self.history[-1]
 
 

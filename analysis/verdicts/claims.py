@@ -1,8 +1,8 @@
-"""A judged claim: what was compared and the outcome, and both as a table that can be read again.
+"""A judged claim: the comparison and its outcome, and a table of judged claims as a CSV file.
 
 A claim should be written before the run; verdicts.written says whether the claims of a record were. It names
-a difference d = `of` - `against` (or `of` alone) in a `metric` (perhaps another for `against`,
-`against_metric`), a direction and a margin m >= 0.
+a difference d = `of` - `against` (or `of` alone) in a `metric`, a direction and a margin m >= 0. The side
+`against` may have a metric of its own, `against_metric`.
 
     higher:  d > m        lower:  d < -m        equal:  |d| < m
 
@@ -35,7 +35,7 @@ class Verdict:
     source: str
     paper: str  # author of the claim: an arXiv number, an address or `ours`
     family: str  # primary | secondary
-    attempt: int  # number of the claim's tests so far, counted from 1; before each, the world was changed
+    attempt: int  # how often the claim was tested, this test included; the world changed before each new test
     metric: str
     of: str
     against: str
@@ -97,16 +97,16 @@ NUMBERS = ("smallest_effect", *INTERVALS, "detectable", *WHOLE)  # columns of nu
 
 
 def satisfies(d: float, direction: str, margin: float) -> bool:
-    """Return whether one difference satisfies a claim."""
+    """Return whether the difference `d` satisfies a claim with this direction and margin."""
     if direction == "equal":
         return abs(d) < margin
     return d > margin if direction == "higher" else d < -margin
 
 
 def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """Return a row for each claim.
+    """Return a table with a row for each verdict and a column for each field.
 
-    Its differences are `seed:difference` pairs, so that a verdict can be read back from the CSV.
+    The differences are written as `seed:difference`, so that read_verdicts() can read them from a CSV file.
     """
     rows = []
     for v in verdicts:
@@ -117,7 +117,10 @@ def frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 
 
 def read_verdicts(path: Path) -> list[Verdict]:
-    """Return the verdicts of a CSV file that holds a frame(); differences have six digits."""
+    """Return the verdicts in a CSV file that was made by frame(); differences have six significant digits.
+
+    Raises UserError if a column is missing.
+    """
     counts = dict.fromkeys(("attempt", "n", "asked", "agree"), int) | {"by_median": bool}
     numbers = {"margin": float} | counts | dict.fromkeys(NUMBERS, float)
     types = {field.name: numbers.get(field.name, str) for field in fields(Verdict)}
@@ -143,18 +146,18 @@ class JudgedClaims(tuple[Verdict, ...]):
     """The verdicts on some claims, in the order of the claims."""
 
     def frame(self) -> pd.DataFrame:
-        """Return a row for each claim, in the form of `claims.csv`."""
+        """Return a table with a row for each claim, as in `claims.csv`."""
         return frame(self)
 
 
 class Judged(Protocol):
-    """An object that has a verdict."""
+    """An object with a verdict, such as a Verdict or a line of the scoreboard."""
 
     @property
     def word(self) -> str: ...
 
 
 def tally(verdicts: Iterable[Judged]) -> dict[str, int]:
-    """Return how many claims have each verdict, in the order of VERDICTS; others are left out."""
+    """Return verdict -> the number of claims with it, in the order of VERDICTS, without zeros."""
     words = [v.word for v in verdicts]
     return {word: words.count(word) for word in VERDICTS if word in words}

@@ -1,4 +1,4 @@
-"""The tables of verdicts, with a row for each claim, and of the looks that were taken."""
+"""The table of verdicts, with a row for each claim, and the table of the looks that judged each claim."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from encore.recipe.looks import LOOKS
 
 
 def holds_when(verdict: claims.Verdict) -> str:
-    """Return the claim as an inequality for the difference d."""
+    """Return the claim as an inequality for the difference d, such as `d > 0.05`."""
     margin = verdict.margin
     if verdict.direction == "equal":
         return f"|d| < {margin:g}"
@@ -19,7 +19,7 @@ def holds_when(verdict: claims.Verdict) -> str:
 
 
 def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
-    """Return a row for each claim, for readers."""
+    """Return the table of verdicts for readers, with a row for each claim."""
     rows = []
     for v in verdicts:
         rows.append(
@@ -46,7 +46,7 @@ def verdicts_shown(verdicts: Iterable[claims.Verdict]) -> pd.DataFrame:
 
 
 def _centre(verdict: claims.Verdict) -> str:
-    """Return the word for the centre that decides a claim: mean or median."""
+    """Return `mean` or `median`, whichever decides a claim; a dash if the claim was not tested."""
     return ("median" if verdict.by_median else "mean") if verdict.n else DASH
 
 
@@ -55,7 +55,7 @@ def level(chance: float) -> str:
     return DASH if math.isnan(chance) else f"{100 * chance:.1f}%"
 
 
-MEANINGS = {  # of each word of claims.VERDICTS, for a reader
+MEANINGS = {  # verdict (claims.VERDICTS) -> its meaning, for readers
     "shown": "it holds here: the whole interval says so",
     "shown, smaller": "it goes this way, but less far than was claimed, or than would matter",
     "equivalent": "a difference was claimed, but any difference here is too small to matter",
@@ -67,7 +67,10 @@ LOOK_NUMBERS = ("n", "estimate", "low", "high", "level")
 
 
 def looks(history: Iterable[Iterable[claims.Verdict]]) -> pd.DataFrame:
-    """Return a row for each claim and each look that judged the claim; `look` is the number of seeds."""
+    """Return a row for each claim and each look that judged it; column `look` is a number of seeds.
+
+    `history` has the verdicts on all claims at each look, in order.
+    """
     rows = [
         [v.id, v.family, v.look or v.asked, *(getattr(v, name) for name in LOOK_NUMBERS), v.word]
         for claim in zip(*history, strict=True)

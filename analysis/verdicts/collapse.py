@@ -1,16 +1,16 @@
-"""Runs that collapsed: how many of each arm, and which rate of collapse is possible without any seen.
+"""Runs that collapsed: how many of each arm, and what rate of collapse is possible if no run collapsed.
 
-A run has collapsed if it surely ends far below its beginning: the 95% interval of its last evaluation lies
-entirely below half of its first accuracy. If arms are compared by gold reward, it lies more than one standard
-deviation (of the base model's replies) below its first gold reward.
+A run has collapsed if it surely ends far below its beginning: the 95% interval of its last accuracy lies
+entirely below half of its first accuracy. If arms are compared by gold reward, the interval of the last gold
+reward lies more than one standard deviation (of the base model's replies) below the first gold reward.
 
-A number read off a frontier (numbers.frontiers) counts as a number of a collapsed run if one of the two
-places around it lies as far below its arm's beginning: the line between them then leads to another kind of
-run. A collapsed run elsewhere on the frontier does not matter: it does not affect the number, and at the far
-end runs are meant to fall. Gold read off the curve of one run at a KL (numbers.curve_metrics) counts as a
-number of a collapsed run if the gold itself lies that far below.
+A number read off a frontier (numbers.frontiers) is interpolated between two points. It counts as the number
+of a collapsed run if one of the two points lies as far below the beginning of its arm. A collapsed run
+elsewhere on the frontier does not affect the number, and at the far end runs are meant to fall. A gold reward
+read off the curve of one run at a KL (numbers.curve_metrics) counts as the number of a collapsed run if it
+lies that far below itself.
 
-A later collapse of a run does not affect an earlier number. So a stage that the arm's last model learns from,
+A later collapse of a run does not affect an earlier number. So a stage that the arm's last model depends on,
 such as its reward model, is judged by the checkpoints at the stage or, if there are none, by the checkpoints
 before it.
 """
@@ -30,7 +30,7 @@ from analysis.statistics.proportions import boschloo, clopper_pearson
 from encore.recipe.claims import FRONTIER, Comparison, frontier
 from encore.recipe.metric_names import AT_KL, COLLAPSED
 
-# metric that compares arms -> the end below which a run counts as collapsed, from its beginning
+# metric that arms are compared by -> function from a run's first value to the bound of a collapse
 FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
     "accuracy": lambda before: before / 2,
     "gold": lambda before: before - 1,
@@ -41,18 +41,18 @@ FAR_BELOW: dict[str, Callable[[pd.Series], pd.Series]] = {
 class Collapses:
     """The seeds whose runs collapsed.
 
-    `seeds` maps an arm to the seeds that had collapsed at its end, and an earlier checkpoint or stage, such
-    as `arm/dev1`, to the seeds that had collapsed there. `read` maps (place, metric) to the seeds whose
-    number was read at a KL at which the run, or a neighbouring run on a frontier, had collapsed.
+    `seeds` maps an arm to the seeds that had collapsed at its end; it also maps an earlier checkpoint or
+    stage, such as `arm/dev1`, to the seeds that had collapsed there. `read` maps (place, metric) to the seeds
+    whose number was read at a KL at which the run, or a neighbouring run on a frontier, had collapsed.
     """
 
     seeds: Mapping[str, frozenset[int]] = field(default_factory=dict)
     read: Mapping[tuple[str, str], frozenset[int]] = field(default_factory=dict)
 
     def beside(self, comparison: Comparison, seeds: Sequence[int]) -> "Rates | None":
-        """Return the collapsed runs on both sides of a claim; None if no run collapsed.
+        """Return the number of collapsed runs on each side of a comparison; None if no run collapsed.
 
-        It is also None if the claim compares an arm with itself, or the rates of collapse themselves.
+        The result is also None if an arm is compared with itself, or if rates of collapse are compared.
         """
         compared = comparison.sides
         whole = [_whole(place) for place, _ in compared]
@@ -100,7 +100,7 @@ class Rates:
 
 
 def _whole(place: str) -> str:
-    """Return the arm or frontier of a place. A claim within one of them does not compare two kinds of run."""
+    """Return the arm of a place such as `arm/checkpoint`; a place on a frontier is returned as it is."""
     return place if frontier(place) is not None else place.partition("/")[0]
 
 
@@ -114,9 +114,9 @@ def collapses(run: Run, numbers: pd.DataFrame) -> Collapses:
 
 
 def _at_stages(run: Run, arm: str, at: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
-    """Return the collapsed seeds at each stage that the arm's last model depends on.
+    """Return each stage that the arm's last model depends on -> the seeds that had collapsed there.
 
-    `at` has the collapsed seeds at the arm's checkpoints.
+    `at` maps the arm's checkpoints to the seeds that had collapsed there.
     """
     models = {name: run.graph.inputs(run.evaluation(arm, name)).get("model") for name in at}
     *_, last = models.values()
@@ -145,7 +145,7 @@ def _read_on_frontiers(run: Run, numbers: pd.DataFrame) -> dict[tuple[str, str],
 
 
 def _read_on_curves(run: Run, numbers: pd.DataFrame) -> dict[tuple[str, str], frozenset[int]]:
-    """Return the collapsed seeds of each gold number that claims compare at a KL."""
+    """Return (place, metric) of each gold reward that claims compare at a KL -> the collapsed seeds."""
     read = {}
     for place, metric in (side for claim in run.document.claims.values() for side in claim.test.sides):
         if (match := AT_KL.fullmatch(metric)) and match[1] == "gold" and _whole(place) in run.arms:
@@ -159,14 +159,17 @@ def _fallen(rows: pd.DataFrame) -> frozenset[int]:
 
 
 def _ends(run: Run, numbers: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return each arm with two checkpoints -> the column `collapsed`, for seeds with both numbers."""
+    """Return _since_beginning() of the last checkpoint for each arm that has two checkpoints or more.
+
+    An arm is left out if no seed has both numbers.
+    """
     last = {arm: run.checkpoints(arm)[-1] for arm in run.arms if len(run.checkpoints(arm)) > 1}
     arms = [(arm, _since_beginning(run, numbers, f"{arm}/{name}")) for arm, name in last.items()]
     return [(arm, rows) for arm, rows in arms if len(rows)]
 
 
 def _since_beginning(run: Run, numbers: pd.DataFrame, place: str) -> pd.DataFrame:
-    """Return the column `collapsed`: whether each seed collapsed between its arm's beginning and a place."""
+    """Return a row for each seed; `collapsed`: whether it collapsed from the arm's beginning to `place`."""
     task = tasks.headline(run)
     measure = tasks.measure(numbers, task)
     if measure not in FAR_BELOW:
@@ -176,23 +179,22 @@ def _since_beginning(run: Run, numbers: pd.DataFrame, place: str) -> pd.DataFram
 
 
 def _beginning(run: Run, place: str) -> str:
-    """Return the first evaluated checkpoint of the arm of a place; "" without one."""
+    """Return the first evaluated checkpoint of the arm of `place`, as `arm/checkpoint`; "" without any."""
     arm = _whole(place)
     return next((f"{arm}/{name}" for name in run.checkpoints(arm)), "")
 
 
 def _far_below(measure: str, before: pd.Series, after: pd.Series) -> pd.DataFrame:
-    """Return the columns before, most and collapsed, for seeds with both numbers."""
+    """Return a row for each seed that has both numbers: before, most (which is `after`) and collapsed."""
     ends = pd.DataFrame({"before": before, "most": after}).dropna()
     return ends.assign(collapsed=ends.most < FAR_BELOW[measure](ends.before))
 
 
 def rates(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return for each arm: runs, collapsed, rate, and the exact (Clopper & Pearson) 95% interval of the rate.
+    """Return a row for each arm: runs, collapsed, rate, and its exact 95% interval (Clopper & Pearson).
 
-    `unseen` is the rate of collapse that this number of runs without one excludes at 95%: 1 - 0.05^(1/runs);
-    nan if a run collapsed. `p` is the p-value of a rate that differs from the first arm's, by Boschloo's
-    exact test.
+    If no run collapsed, `unseen` is the upper 95% bound of the rate, 1 - 0.05^(1/runs); otherwise nan. `p` is
+    the p-value for a rate that differs from the first arm's, by Boschloo's exact test.
     """
     rows: list[list[Any]] = []
     for arm, ends in _ends(run, numbers):
@@ -204,7 +206,7 @@ def rates(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def rates_shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of rates for readers."""
+    """Return the table of rates() as text for readers."""
     shown = [
         {
             "arm": row["arm"],

@@ -18,7 +18,7 @@ CUT = 0.05  # share of truncated replies above which the cap affects accuracy an
 
 
 def doubts(comparison: Comparison, table: pd.DataFrame, differences: Sequence[float]) -> list[str]:
-    """Return why the differences of a comparison may say little about its subject, from the final numbers."""
+    """Return the reasons why a comparison may say little about its subject; `table` has the final numbers."""
     compared, reasons = comparison.sides, []
     if len(compared) == 2 and len(differences) > 1 and not any(differences):
         reasons.append("both sides are equal in every seed: what differs between them has no effect here")
@@ -36,7 +36,7 @@ def _is_rate(metric: str) -> bool:
 
 
 def _cut(table: pd.DataFrame, at: str, metric: str) -> str:
-    """Return a doubt if the cap on replies affects the metric; else ""."""
+    """Return a doubt if more than CUT of the replies hit the cap and the metric depends on them; else ""."""
     task, name = task_of(metric), metric.rpartition("/")[2]
     if not task or not (_is_rate(metric) or name.startswith("length")):
         return ""

@@ -10,9 +10,9 @@ collapses, or other claims change.
 A claim is `not tested`, with the reason and never an error, if its numbers were not run, or if its
 precondition is absent (verdicts.gates).
 
-Seeds count as independent only if their runs are. If two seeds share a run on a side (a stage pinned to one
-seed), the run counts once. A run that all seeds share on one side, such as the base model, keeps its own
-error, which no number of seeds reduces (verdicts.pairs).
+Seeds count as independent only if their runs are independent. If two seeds share a run on a side (because a
+stage is pinned to one seed), the run counts once. If all seeds share a run on one side, such as the base
+model, its error enters the interval, and no number of seeds reduces this error (verdicts.pairs).
 """
 
 import math
@@ -36,7 +36,7 @@ from encore.recipe.looks import LOOKS
 
 
 def judge_run(run: Run, numbers: pd.DataFrame) -> list[list[Verdict]]:
-    """Return judge_looks() of a run, from its final numbers.
+    """Return the verdicts on a run's claims at each look, as judge_looks() does; `numbers`: final numbers.
 
     Raises UserError if one of the run's seeds was used to choose a dial.
     """
@@ -59,10 +59,10 @@ def judge_looks(
     gates: Mapping[str, Gate] | None = None,
     collapsed: Collapses | None = None,
 ) -> list[list[Verdict]]:
-    """Return the verdicts at each planned look that was passed or, before the first look, with all seeds.
+    """Return, for each planned look that the seeds have reached, the verdict on each claim.
 
-    `table` has the final numbers that the claims compare; `seeds` are in the order in which they are looked
-    at.
+    Before the first look, there is one list of verdicts, with all seeds. `table` has the final numbers that
+    the claims compare. A look takes the first of `seeds`, in their order.
     """
     every, stated = list(seeds), list(claims)
     passed = [look for look in LOOKS if look <= len(every)]
@@ -91,14 +91,14 @@ def judge_looks(
 
 
 def _undecided(decision: Decision) -> Decision:
-    """Return the decision for seeds that have reached no look: every claim is open, without an interval."""
+    """Return the decision for a run that has reached no look: every claim is open, without an interval."""
     nothing = np.full(decision.low.shape, np.nan)
     word = np.full(decision.word.shape, WORDS.index(OPEN))
     return replace(decision, word=word, low=nothing, high=nothing)
 
 
 def _verdict(item: Evidence, decision: Decision, i: int, look: int | None, seeds: int) -> Verdict:
-    """Return the verdict on claim `i` at a look, None if none was passed, of a run of `seeds` seeds."""
+    """Return the verdict on claim `i` of a decision; `look` is None if the `seeds` have reached no look."""
     claim, test, d = item.claim, item.claim.test, item.paired.differences
     n, index, level = len(d), int(decision.look[i]), float(decision.level[i])
     tail = (1 - level) / 2

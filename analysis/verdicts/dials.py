@@ -1,4 +1,4 @@
-"""The choice of a recipe's dials: on which seeds, with how many trials, and with which result."""
+"""The table of a recipe's dials: on which seeds each was chosen, with how many trials, and the outcome."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ def dials(run: Run) -> pd.DataFrame:
 
 
 def _seeds(seeds: Sequence[int]) -> str:
-    """Return the seeds as text, with a note if they break the rule."""
+    """Return the seeds as text, with a note if they are too few or not reserved for the choice of dials."""
     listed = ", ".join(map(str, seeds))
     return (
         listed

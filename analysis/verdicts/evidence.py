@@ -1,4 +1,4 @@
-"""The evidence on a claim at a look: its paired differences, and whether their mean or median decides."""
+"""The evidence on a claim at a look: its paired differences, and whether the mean or the median decides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,17 +27,17 @@ class Evidence:
 
     @property
     def unknown_above(self) -> bool:
-        """Whether some true differences may be larger than counted, or are of unknown size."""
+        """Whether some true differences may be larger than the measured ones, or are of unknown size."""
         return self.paired.at_least or self._unclear
 
     @property
     def unknown_below(self) -> bool:
-        """Whether some true differences may be smaller than counted, or are of unknown size."""
+        """Whether some true differences may be smaller than the measured ones, or are of unknown size."""
         return self.paired.at_most or self._unclear
 
     @property
     def _unclear(self) -> bool:
-        """Whether all seeds share a run, because the sign test cannot include this run's error."""
+        """Whether the sign test decides although all seeds share a run, whose error it cannot include."""
         return self.by_median and self.paired.error > 0
 
 
@@ -69,9 +69,9 @@ def evidence(
 
 
 def sample(claims: Sequence[Evidence], seeds: int) -> Sample:
-    """Return the differences (claims, seeds) of claims, for `seeds` seeds.
+    """Return the differences (claims, seeds) of claims, for a run of `seeds` seeds.
 
-    From the first look on, a claim with fewer than FEWEST differences counts as one without any.
+    From the first look on, a claim with fewer than FEWEST differences counts as a claim without differences.
     """
     longest = max((len(item.paired.differences) for item in claims), default=0)
     differences = np.full((len(claims), max(longest, 2)), np.nan)
@@ -89,7 +89,7 @@ def sample(claims: Sequence[Evidence], seeds: int) -> Sample:
 
 
 def asked(claims: Sequence[Evidence]) -> Asked:
-    """Return the parameters of these claims for the rule."""
+    """Return the direction, margin, smallest effect, family and alpha of these claims, for verdicts.rule."""
     tests = [item.claim.test for item in claims]
     return Asked(
         direction=np.array([test.direction for test in tests]),

@@ -15,7 +15,10 @@ LETTER = 0.086  # approximate inches of a bold letter of 10 points
 
 
 def draw(verdicts: Sequence[Verdict]) -> Figure | None:
-    """Draw the paired differences of each tested claim; the range in which the claim holds is shaded."""
+    """Draw the paired differences of each tested claim, and shade the range in which the claim holds.
+
+    The result is None if no claim was tested.
+    """
     tested = [v for v in verdicts if v.n]
     if not tested:
         return None
@@ -44,7 +47,7 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
         axis.grid(False)
         axis.spines["left"].set_visible(False)
         axis.tick_params(labelsize=9)
-        # id and word must fit into one line
+        # the id and the word of the verdict must fit into one line
         shrink = min(1.0, (WIDTH - 0.5) / (LETTER * len(f"{v.id}  {v.word}")))
         axis.set_title(v.id, fontsize=10 * shrink)
         axis.set_title(v.word, fontsize=9.5 * shrink, loc="right", color=colour)
@@ -52,12 +55,12 @@ def draw(verdicts: Sequence[Verdict]) -> Figure | None:
 
 
 def alt_text(verdicts: Sequence[Verdict]) -> str:
-    """Return each tested claim in words, with its difference and its verdict."""
+    """Return a text with the id, the difference and the verdict of each tested claim."""
     return "; ".join(f"{v.id} {shown(v.difference, v.metric)}, {v.word}" for v in verdicts if v.n)
 
 
 def margins_of(verdict: Verdict) -> tuple[float, ...]:
-    """Return the differences beyond which a claim holds; for equality, between which it holds."""
+    """Return the bound beyond which a claim holds; for equality, the two bounds between which it holds."""
     if verdict.direction == "equal":
         return -verdict.margin, verdict.margin
     return (verdict.margin if verdict.direction == "higher" else -verdict.margin,)

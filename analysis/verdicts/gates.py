@@ -21,7 +21,10 @@ def absent(
     table: pd.DataFrame,
     seeds: Iterable[int],
 ) -> str:
-    """Return the precondition of a claim that is not met, and its measured value; "" if all are met."""
+    """Return a text on the first precondition of a claim that is not met; "" if all are met.
+
+    `places` are the recipe's gates by name, and `table` has the final numbers.
+    """
     for need in claim.needs:
         gate = places[need.gate]
         measured = pairs(gate, table, seeds)
@@ -44,7 +47,7 @@ def _mean(measured: Pairs) -> float:
 
 
 def table(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each condition on a gate that the scale's claims have, and whether it is met."""
+    """Return a row for each precondition of the scale's claims: its measured value, and whether it is met."""
     rows = []
     places = run.document.gates
     for need, claims in _conditions(run).items():
@@ -65,7 +68,7 @@ def table(run: Run, numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _conditions(run: Run) -> dict[Need, list[str]]:
-    """Return condition -> the claims of the run's scale that need it."""
+    """Return each precondition -> the ids of the claims at the run's scale that need it."""
     by_need: dict[Need, list[str]] = {}
     for claim in run.recipe.claims(run.scale):
         for need in claim.needs:

@@ -1,8 +1,8 @@
 """The difference of a claim over the problems of an evaluation, for a run of one seed.
 
-One training run cannot say how another would end, so with one seed every claim stays open. Its evaluations
-still asked both sides many problems. The interval here is over these problems, paired, for the weights of
-this one run: it decides no claim, and nothing counts it.
+One training run cannot say how another would end, so with one seed every claim stays open. But the run's
+evaluations put the same problems to both sides of a claim. The interval here is over these problems, paired.
+It holds for the weights of this one run, and decides no claim.
 
 A difference exists if the claim's metric is a plain mean over problems on both sides (`heldout/accuracy`, not
 the length of right answers nor a number of training), and both sides were asked the same problems. Several
@@ -24,7 +24,7 @@ from encore.recipe.claims import Side
 from evals.metrics import ratios
 from evals.passk import interval, resamples
 
-ByProblem = dict[tuple[int, str], float]  # number and question of a problem -> the metric's value
+ByProblem = dict[tuple[int, str], float]  # (number, question) of a problem -> the metric's value
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,10 @@ def differences(run: Run, numbers: pd.DataFrame, verdicts: Iterable[Verdict]) ->
 
 
 def _by_problem(run: Run, numbers: pd.DataFrame, side: Side, samples: dict[str, list[Row]]) -> ByProblem:
-    """Return a side's metric for each problem; {} if it is not a plain mean over problems that are kept.
+    """Return the metric of one side for each problem.
 
-    `samples` is a cache.
+    The result is {} if the metric is not a plain mean over problems, or if the problems were not kept.
+    `samples` caches the rows of artefacts that were read.
     """
     of_seed = measured(numbers, side.place, side.metric).loc[[*run.seeds]]
     source, mean = str(of_seed.source.iloc[0]), float(of_seed.value.iloc[0])

@@ -1,7 +1,7 @@
 """The planned look that would decide an open claim if further seeds were like the present ones.
 
 An interval decides in one of several ways (see the table of verdicts.rule). Each way requires that the
-interval lies above a bound, below another, or between two.
+interval lies above a bound, below a bound, or between two bounds.
 """
 
 from collections.abc import Sequence
@@ -42,10 +42,10 @@ def _ways(test: Test) -> list[Way]:
 
 
 def deciding_look(evidence: Evidence, tails: Sequence[float], seeds: int) -> int | None:
-    """Return the first look after `seeds` that decides a claim with 80% power; None if none does.
+    """Return the first look after `seeds`, as a number of seeds, that decides a claim with 80% power.
 
-    A look is its number of seeds. tails: the probability, for each look, that a side of the interval misses
-    the truth. The present differences are assumed to be typical.
+    The result is None if no look does. `tails` has, for each look, the probability that one side of the
+    interval misses the truth. Differences to come are assumed to be like the present ones.
     """
     to_come = [(tail, look) for tail, look in zip(tails, LOOKS, strict=True) if look > seeds]
     possible = [
@@ -61,7 +61,7 @@ def deciding_look(evidence: Evidence, tails: Sequence[float], seeds: int) -> int
 
 
 def _decides(evidence: Evidence, way: Way, tail: float, n: int) -> bool:
-    """Return whether an interval of n seeds probably lies within the bounds of a way."""
+    """Return whether the interval of n seeds will lie within the bounds of a way, with power POWER."""
     d = np.array(evidence.paired.differences)
     lower = way.above is None or _above_zero(d - way.above, evidence, tail, n)
     upper = way.below is None or _above_zero(way.below - d, evidence, tail, n)
@@ -69,7 +69,10 @@ def _decides(evidence: Evidence, way: Way, tail: float, n: int) -> bool:
 
 
 def _above_zero(x: np.ndarray, evidence: Evidence, tail: float, n: int) -> bool:
-    """Return whether n values spread like x (seeds,) would show a centre above zero with power POWER."""
+    """Return whether n values distributed like x (seeds,) would show, with power POWER, a centre above zero.
+
+    The centre is the median if the evidence is judged by it, otherwise the mean.
+    """
     if evidence.by_median:
         least = stats.binom.isf(tail, n, 0.5) + 1  # number of the n values that must be above zero
         share = (np.sum(x > 0) + 0.5) / (len(x) + 1)

@@ -1,18 +1,18 @@
-"""The differences that decide a claim, `of` minus `against` paired by seed; or why there are none.
+"""The differences that decide a claim, `of` minus `against` paired by seed; or why they are missing.
 
 In a claim on `updates_to/` or `samples_to/` some runs may never have reached the level. Both sides then stop
 at the smaller budget of the two: a run that had not reached the level by then counts as that budget (the
 restricted time of survival analysis, Royston & Parmar 2013), so that no arm gains by a longer run or by
 giving up. Such a difference is a bound: the true difference is at least as large if `of` did not reach the
-level, and at most as large if `against` did not. Pairs keeps both facts, because no verdict may depend on the
-unknown side. If neither reached the level nothing is known, and the seed is left out.
+level, and at most as large if `against` did not. Pairs records which bound it is, because no verdict may
+depend on the unknown side. If neither reached the level, nothing is known, and the seed is left out.
 
 Differences are independent only if the runs on both sides are. If some seeds share a run on either side, only
-the first of them counts. If all seeds share one run on one side alone, most often the base model, all
+the first of these seeds counts. If all seeds share one run on one side only, most often the base model, all
 differences count, as the runs on the other side are independent. But the error of the shared run is the same
-in each difference, and no spread between seeds shows it. Its standard error is taken from its own 95%
-interval, over items and samples, and enters every test and interval once. If the error is unknown, the seeds
-together count once.
+in each difference, so the spread between seeds does not show it. Its standard error follows from the run's
+own 95% interval, over items and samples, and enters every test and interval once. If the error is unknown,
+the seeds together count once.
 """
 
 import math
@@ -36,9 +36,10 @@ NORMAL = stats.norm.isf(TAIL)  # half-width of an evaluation's 95% interval, in 
 
 @dataclass(frozen=True)
 class Pairs:
-    """One difference a seed; if `at_least` (`at_most`), some true differences may be larger (smaller).
+    """The differences of a claim, one for each seed that counts.
 
-    `error` is the standard error of a run that is one side of every difference, so that all share the error.
+    at_least, at_most: whether some true differences may be larger, or smaller, than the one given.
+    error: the standard error of a run that is one side of every difference; 0 if there is no such run.
     """
 
     seeds: tuple[int, ...] = ()
@@ -50,7 +51,10 @@ class Pairs:
 
 
 def pairs(comparison: Comparison, table: pd.DataFrame, seeds: Iterable[int]) -> Pairs:
-    """Return the differences of a claim, or of a gate, from the final numbers of the given seeds."""
+    """Return the differences of a claim or a gate for `seeds`; if there are none, the notes say why.
+
+    `table` has the final numbers.
+    """
     compared = list(comparison.sides)
     reason = next((why for at, metric in compared if (why := _absent(table, at, metric))), "")
     if reason:
@@ -60,7 +64,7 @@ def pairs(comparison: Comparison, table: pd.DataFrame, seeds: Iterable[int]) -> 
 
 def _subtract(table: pd.DataFrame, sides: list[Side], seeds: list[int]) -> Pairs:
     measured_sides = [_side(table, at, metric) for at, metric in sides]
-    # both sides have the same unit, and so one budget
+    # if both sides have the same unit, they have a common budget
     if len({budget_of(metric) or metric for _, metric in sides}) == 1:
         least = pd.concat([side.budget for side in measured_sides], axis=1).min(axis=1, skipna=False)
         measured_sides = [side.assign(budget=least.reindex(side.index)) for side in measured_sides]
@@ -94,10 +98,10 @@ def _subtract(table: pd.DataFrame, sides: list[Side], seeds: list[int]) -> Pairs
 
 
 def _independent(known: pd.DataFrame, places: list[str]) -> tuple[pd.DataFrame, float, list[str]]:
-    """Return the independent differences, the standard error that they share, and notes.
+    """Return the rows of independent differences, the standard error that they share, and notes.
 
-    `known` has the columns d, of, against (the run of each side), of_error, against_error; a row for each
-    seed.
+    `known` has a row for each seed, with the columns d, of, against (the run of each side), of_error and
+    against_error.
     """
     runs = known[["of", "against"]].nunique()
     # at most one side has a single run
@@ -123,10 +127,11 @@ def constant(differences: Sequence[float]) -> bool:
 
 
 def _side(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
-    """Return the columns value, source, error and budget by seed.
+    """Return a row for each seed, with the columns value, source, error and budget.
 
-    `error` is the standard error from an evaluation's own interval, else nan; the interval is rounded as in a
-    record, so that a record judged anew has the verdicts of its run. Metrics `…_to/` have a budget.
+    `error` is the standard error from an evaluation's own interval, otherwise nan. The interval is rounded as
+    in a record, so that judging the record gives the verdicts of its run. `budget` is nan except for metrics
+    `…_to/`.
     """
     every = measured(table, at, metric).round({"low": DECIMALS, "high": DECIMALS})
     numbers = every[["value", "source"]].assign(error=(every.high - every.low) / (2 * NORMAL))
@@ -135,13 +140,13 @@ def _side(table: pd.DataFrame, at: str, metric: str) -> pd.DataFrame:
 
 
 def _stopped(side: pd.DataFrame) -> pd.DataFrame:
-    """Return the side with every run stopped at its budget; `late`: the level was not reached by then."""
+    """Return the side with values above the budget, or missing, replaced by it; column `late` marks them."""
     late = side.budget.notna() & ~(side.value <= side.budget)
     return side.assign(value=side.value.mask(late, side.budget), late=late)
 
 
 def _absent(table: pd.DataFrame, at: str, metric: str) -> str:
-    """Return why a number is missing; "" if it is there."""
+    """Return why `metric` has no number at the place `at`; "" if it has one."""
     arm, _, node = at.partition("/")
     if len(measured(table, at, metric)):
         return ""

@@ -13,7 +13,7 @@ from analysis.numbers.table import measured
 from analysis.preferences import contenders
 from encore.recipe.claims import Published
 
-# metric of an entry with `of` and `against` -> table of preferences.TABLES, and columns: value, low, high
+# metric of an entry with `of` and `against` -> a table of preferences.TABLES, and columns: value, low, high
 PAIRED = {
     "win_rate": ("win_rates", "win_rate", "low", "high"),
     "length_controlled": ("length_controlled", *(f"gold/controlled{end}" for end in ("", "_low", "_high"))),
@@ -23,19 +23,19 @@ PLAIN = {"win_rate": "win rate", "length_controlled": "length-controlled win rat
 
 
 def build(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the paper's numbers and ours.
+    """Return the paper's numbers and ours: side by side at scale `paper`, otherwise in separate rows.
 
-    They are side by side only if model, data and settings are the paper's.
+    Only at that scale are model, data and settings the paper's.
     """
     table = beside(run, numbers, paired)
     return table if run.scale == "paper" else apart(table)
 
 
 def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the paper's numbers beside ours in the same unit, with the names of our numbers.
+    """Return a row for each published number, with our number in the same unit and its name.
 
-    An entry with `scales` is shown at those scales alone: elsewhere our metric is another. `paired` has the
-    tables of win rates by name (preferences.TABLES).
+    An entry with `scales` is left out at other scales. `paired` has the tables of win rates by name
+    (preferences.TABLES).
     """
     rows, names = [], _names(run, numbers)
     for entry in run.document.published:
@@ -59,9 +59,10 @@ def beside(run: Run, numbers: pd.DataFrame, paired: Mapping[str, pd.DataFrame]) 
 
 
 def apart(beside: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with the paper's numbers and ours in separate rows: columns whose, what, value, source.
+    """Return the table of beside() with the paper's numbers and ours in separate rows.
 
-    Levels of another model on other problems should not stand side by side.
+    Its columns are whose, what, value and source. Numbers of different models on different problems should
+    not stand side by side.
     """
     columns = ["whose", "what", "value", "source"]
     if not len(beside):
@@ -73,7 +74,7 @@ def apart(beside: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ours(run: Run, numbers: pd.DataFrame, entry: Published) -> tuple[Mean, str]:
-    """Return our number for an entry and its name, or why there is no number."""
+    """Return our number for an entry and its name; without a number, a mean with n = 0 and the reason."""
     metric, at = entry.metric, entry.at
     if not (metric and at):
         return NOTHING, "not measured here"
@@ -92,7 +93,7 @@ def _ours(run: Run, numbers: pd.DataFrame, entry: Published) -> tuple[Mean, str]
 def _between(
     run: Run, names: Mapping[Any, str], entry: Published, paired: Mapping[str, pd.DataFrame]
 ) -> tuple[Mean, str]:
-    """Return how often one of our policies is preferred to another, and the name of the number."""
+    """Return our win rate of the entry's policy `of` against its policy `against`, and the number's name."""
     metric, policies = str(entry.metric), (str(entry.of), str(entry.against))
     name, *columns = PAIRED[metric]
     what = f"{PLAIN[metric]} of {policies[0]} against {policies[1]}"
@@ -109,7 +110,7 @@ def _between(
 
 
 def _names(run: Run, numbers: pd.DataFrame) -> dict[Any, str]:
-    """Return the model of a policy -> the policy's name in the tables of win rates."""
+    """Return the model of each policy -> the policy's name in the tables of win rates."""
     among = contenders.contenders(run, numbers, contenders.judged_task(run, numbers))
     return {
         contenders.model(run, contender.arm, contender.checkpoint, run.seeds[0]): contender.name
@@ -118,7 +119,7 @@ def _names(run: Run, numbers: pd.DataFrame) -> dict[Any, str]:
 
 
 def _name(run: Run, names: Mapping[Any, str], place: str) -> str | None:
-    """Return the name of the policy at arm/checkpoint; None if it has not run."""
+    """Return the name of the policy at the place `arm/checkpoint`; None if the policy has no name."""
     arm, _, checkpoint = place.partition("/")
     if arm not in run.arms or checkpoint not in run.checkpoints(arm):
         return None

@@ -1,4 +1,4 @@
-"""The README of the published records, with a row for each, made from recipes and records alone."""
+"""The README of the published records, with a row for each record, made from recipes and records alone."""
 
 import re
 from collections.abc import Sequence
@@ -83,7 +83,7 @@ def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
 
 
 def of_suite(folder: Path, graph: Graph) -> str:
-    """Return a sentence on how many of the claims that the records show are expected to be false."""
+    """Return a sentence on how many of the claims with the verdict *shown* are expected to be false."""
     return str(suite.expected(findings(record, graph) for record in current(folder, graph)))
 
 
@@ -96,9 +96,9 @@ def findings(record: Path, graph: Graph) -> list[claims.Verdict]:
 
 
 def notice(folder: Path, graph: Graph) -> str:
-    """Return what a reader must know first: which records are not registered, which share a base model.
+    """Return sentences on which records are registered, and which have one base model for all seeds.
 
-    The text is empty if all are registered, and each seed of each record has its own base model.
+    The text is empty if all records are registered, and each of their seeds has its own base model.
     """
     runs = {record.name: run_of(record, graph) for record in folders(folder)}
     shared = [name for name, run in runs.items() if bases.one_base(run)]
@@ -119,7 +119,7 @@ def _of_registration(folder: Path) -> str:
 
 
 def run_of(record: Path, graph: Graph) -> Run:
-    """Return the run of a record for use with its recipe; only the seeds are read from the record."""
+    """Return the run that a record is of; arms come from the recipe, and seeds from the record's runs.csv."""
     name, _, scale = record.name.rpartition("-")
     runs = pd.read_csv(record / "runs.csv")
     seeds = sorted(runs.seed[~runs.stage.str.contains("/")].unique())
@@ -141,7 +141,7 @@ def _row(record: Path, graph: Graph) -> tuple[str, ...]:
 
 
 def told(record: Path, graph: Graph) -> tuple[str, str, str]:
-    """Return what a record is about, its number of verdicts of each kind, and judged_at()."""
+    """Return three texts on a record: its result, its number of verdicts of each kind, and judged_at()."""
     name, _, scale = record.name.rpartition("-")
     recipe, verdicts = graph.recipes[name], claims.read_verdicts(record / "claims.csv")
     if of_earlier_world(record, graph):
@@ -151,7 +151,7 @@ def told(record: Path, graph: Graph) -> tuple[str, str, str]:
 
 
 def judged_at(verdicts: Sequence[claims.Verdict]) -> str:
-    """Return the planned look that a record has reached; "" if it has no claims."""
+    """Return the planned look that a record has reached as text; "" if the record has no claims."""
     if not verdicts:
         return ""
     seeds = verdicts[0].asked
@@ -172,7 +172,7 @@ def headline(text: str, scale: str) -> str:
 
 
 def seeds(runs: pd.DataFrame) -> int:
-    """Return the number of seeds of the recipe's own stages, which have no / in their names."""
+    """Return the number of seeds of the recipe's own stages; names of other recipes' stages have a /."""
     return runs.seed[~runs.stage.str.contains("/")].nunique()
 
 

@@ -1,4 +1,4 @@
-"""Reversed claims, and the possible causes in our world, which the recipe of a record must give."""
+"""Reversed claims, and their possible causes in our world, which a recipe with a record must give."""
 
 from collections.abc import Iterable
 

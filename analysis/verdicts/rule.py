@@ -1,4 +1,4 @@
-"""The rule that turns the differences of seeds into one of five words, through the one interval shown.
+"""The rule that turns the differences of a claim's seeds into one of five words, by their interval.
 
 A claim says that d = `of` - `against` is above a margin m >= 0 (`higher`), below -m (`lower`), or within m of
 0 (`equal`). A smallest effect s says which differences would matter. The position of d's interval decides;
@@ -10,8 +10,8 @@ for `higher`, and with the signs turned for `lower`:
     reversed          d < 0, however small; for `equal`: |d| > m
     open              none of these
 
-The level of the interval allows for all that is looked at. Each side spends half of alpha over the planned
-looks (statistics.sequential). The primary claims of a recipe share alpha equally, so that with 95%
+The level of the interval allows for several looks and several claims. Each side spends half of alpha over the
+planned looks (statistics.sequential). The primary claims of a recipe share alpha equally, so that with 95%
 probability all of their intervals, at all looks, contain the truth. The intervals of secondary claims have a
 false coverage rate of alpha (Benjamini & Yekutieli 2005, JASA 100:71): when R of m are decided, their level
 belongs to alpha R / m. Another attempt to show a claim, in a changed world, has a smaller part of alpha
@@ -52,7 +52,7 @@ def alpha_of(attempt: int) -> float:
 
 @dataclass(frozen=True)
 class Asked:
-    """The parameters of the claims of a family; arrays (claims,)."""
+    """The parameters of a recipe's claims; each field is an array (claims,)."""
 
     direction: np.ndarray  # "higher", "lower" or "equal"
     margin: np.ndarray
@@ -66,7 +66,7 @@ class Sample:
     """The differences of claims (..., claims, seeds) at a look; nan if a seed has no number."""
 
     differences: np.ndarray
-    # (..., claims) the standard error that all differences share, because one run is a side of all
+    # (..., claims) the standard error that all differences share, because all have the same run on one side
     error: np.ndarray
     by_median: np.ndarray  # (..., claims) whether runs of only one side have collapsed
     at_least: ArrayLike = False  # (..., claims) whether some true differences may be larger
@@ -89,11 +89,11 @@ class Decision:
 
 
 def _tail_above(sample: Sample, bound: ArrayLike) -> np.ndarray:
-    """Return one-sided p-values (..., claims) of "d is above the bound"; nan for fewer than two differences.
+    """Return one-sided p-values (..., claims) for "d is above the bound"; nan for fewer than two differences.
 
     The test is a paired t test whose variance of the mean is s^2 / n + error^2, or the sign test of the
-    median. If all differences are equal and no error is shared, the p-value is the limit of the test. If true
-    differences may be smaller than the sample's, nothing is above a bound: the p-value is 1.
+    median. If all differences are equal and share no error, the p-value is the limit of the t test: 0 or 1.
+    If true differences may be smaller than the sample's, the p-value is 1.
     """
     x, edge = sample.differences, np.broadcast_to(bound, sample.error.shape)
     n = (~np.isnan(x)).sum(axis=-1)
@@ -109,16 +109,16 @@ def _tail_above(sample: Sample, bound: ArrayLike) -> np.ndarray:
 
 
 def _tail_within(sample: Sample, bound: np.ndarray) -> np.ndarray:
-    """Return p-values (..., claims) of "|d| is below the bound", by two one-sided tests."""
+    """Return p-values (..., claims) for "|d| is below the bound", by two one-sided tests."""
     every = np.ones(bound.shape, bool)
     return np.maximum(_tail_above(sample, -bound), _tail_above(_turned(sample, every), -bound))
 
 
 def tost(differences: Sequence[float], bound: float) -> float:
-    """Return the p-value of "the mean lies within `bound` of 0", by two one-sided t tests; nan below two.
+    """Return the p-value for "the mean lies within `bound` of 0", by two one-sided t tests.
 
-    It is the p-value of one look; over several looks, compare it with the level of each look
-    (statistics.sequential).
+    It is nan for fewer than two differences. Over several looks, compare the p-value with the level of each
+    look (statistics.sequential).
     """
     one_claim = Sample(np.array([differences], dtype=float), np.zeros(1), np.zeros(1, bool))
     return float(_tail_within(one_claim, np.array([bound]))[0])
@@ -152,7 +152,10 @@ def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def word_of(low: np.ndarray, high: np.ndarray, asked: Asked) -> np.ndarray:
-    """Return the index in WORDS for intervals (..., claims), by the table of this module."""
+    """Return the verdicts (..., claims), as indices of WORDS, for intervals from `low` to `high`.
+
+    The table of this module has the rules.
+    """
     down, equal = asked.direction == "lower", asked.direction == "equal"
     low, high = np.where(down, -high, low), np.where(down, -low, high)
     m, s = asked.margin, asked.smallest_effect
@@ -172,7 +175,7 @@ def word_of(low: np.ndarray, high: np.ndarray, asked: Asked) -> np.ndarray:
 
 
 def _tail_to_decide(sample: Sample, asked: Asked) -> np.ndarray:
-    """Return the smallest level (..., claims) of a side at which the interval decides a claim."""
+    """Return the smallest error probability of a side (..., claims) at which the interval decides a claim."""
     down = asked.direction == "lower"
 
     def above(bound: np.ndarray) -> np.ndarray:
@@ -192,7 +195,7 @@ def _tail_to_decide(sample: Sample, asked: Asked) -> np.ndarray:
 
 
 def _turned(sample: Sample, turned: np.ndarray) -> Sample:
-    """Return the sample with the signs of those claims turned that `turned` (claims,) marks."""
+    """Return the sample with the signs of differences turned for the claims that `turned` (claims,) marks."""
     return replace(
         sample,
         differences=np.where(turned[:, None], -1.0, 1.0) * sample.differences,
@@ -202,11 +205,11 @@ def _turned(sample: Sample, turned: np.ndarray) -> Sample:
 
 
 def judge(sample: Sample, asked: Asked, look: int, before: Decision | None = None) -> Decision:
-    """Return the decisions at a look (an index of LOOKS), given the decisions of the look before.
+    """Return the decisions at `look`, an index of LOOKS; `before` has the decisions of the previous look.
 
     A claim with fewer than two differences is open, with an interval of nan.
     """
-    # (..., claims) the alpha with which the claim would be decided
+    # (..., claims) the smallest alpha with which the claim would be decided
     needed = 2 * spent(_tail_to_decide(sample, asked), look)
     frozen = np.zeros(needed.shape, bool) if before is None else before.decided
     level = nominal(_alphas(np.where(frozen, 0.0, needed), asked) / 2, look)
@@ -227,9 +230,10 @@ def judge(sample: Sample, asked: Asked, look: int, before: Decision | None = Non
 
 
 def _alphas(needed: np.ndarray, asked: Asked) -> np.ndarray:
-    """Return the alpha (..., claims) of each claim's interval, from the alpha that would decide the claim.
+    """Return the alpha (..., claims) of each claim's interval; `needed` is the alpha that would decide it.
 
-    For a secondary claim that stays open, it is the alpha that the claim would need to be decided next.
+    Primary claims share alpha equally. Of m secondary claims, the R that are decided have alpha R / m. Those
+    that stay open have alpha (R + 1) / m, at which one more claim would be decided.
     """
     tested = ~np.isnan(needed)
     primary = np.maximum((tested & asked.primary).sum(axis=-1, keepdims=True), 1)

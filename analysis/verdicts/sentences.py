@@ -1,6 +1,6 @@
-"""The outcome of a run in a few sentences, which are made from its numbers.
+"""The outcome of a run in a few sentences, which are made from its final numbers.
 
-Differences are paired by seed. The text says that one arm ends above another only if the interval of the
+Differences are paired by seed. A sentence says that one arm ends above another only if the interval of the
 difference excludes zero.
 """
 
@@ -23,7 +23,7 @@ CHANCE, RIGHT = (
     "random",
     "accuracy",
 )  # the reward that is independent of the answer, and the reward of right answers
-# for training on such a reward: metric of the stage -> its name in the sentence
+# metric of a stage that is trained on random rewards -> its name in the sentence
 DRIFT = {
     "last_fifth/accuracy": "share of right samples",
     "last_fifth/entropy": "entropy in nats a token",
@@ -33,14 +33,14 @@ DRIFT = {
 
 
 def sentences(run: Run, numbers: pd.DataFrame) -> list[str]:
-    """Return sentences on the other arms, the untrained base, and random rewards, from the final numbers."""
+    """Return sentences that compare the first arm with other arms, the untrained base, and random rewards."""
     task = tasks.headline(run)
     said = [_others(run, numbers, task), _untrained(run, numbers, task)] if task else []
     return [text for text in (*said, _by_chance(run, numbers)) if text]
 
 
 def _others(run: Run, numbers: pd.DataFrame, task: str) -> str:
-    """Return a sentence on which arms end above the first, which below, and which are indistinguishable."""
+    """Return a sentence on which arms end above the first arm, which below, and which neither for certain."""
     metric, first = f"{task}/{tasks.measure(numbers, task)}", run.arms[0]
     sides: dict[str, list[tuple[float, str]]] = {"above": [], "below": [], "open": []}
     for arm in run.arms[1:]:
@@ -70,7 +70,10 @@ def _ends(n: int, how: str) -> str:
 
 
 def _untrained(run: Run, numbers: pd.DataFrame, task: str) -> str:
-    """Return a sentence on the untrained base, in its best way and by voting, beside the policy."""
+    """Return a sentence that compares the untrained base, with and without voting, with the trained policy.
+
+    Each number is the best over the prompts with which the task's problems were asked.
+    """
     if len(run.ends) < 2 or not run.graph.is_base(run.evaluation(run.arms[0], run.ends[0])):
         return ""
     before, after = (f"{run.arms[0]}/{end}" for end in run.ends)
@@ -94,7 +97,7 @@ def _untrained(run: Run, numbers: pd.DataFrame, task: str) -> str:
 
 
 def _best(run: Run, numbers: pd.DataFrame, at: str, task: str, name: str) -> tuple[Mean, str]:
-    """Return the best value of a metric over the tasks with the same problems, and the task's name."""
+    """Return the best value of a metric over the tasks with the problems of `task`, and that task's name."""
     arm, _, checkpoint = at.partition("/")
     asked = tasks.tasks(run, arm, checkpoint)
     same = [other for other, spec in asked.items() if spec.task == asked[task].task]
@@ -112,7 +115,7 @@ def _asked(how: str, task: str) -> str:
 
 
 def _beside(candidate: Mean, other: Mean) -> str:
-    """Return `more than`, `less than`, or `about as much as` if the intervals overlap or are missing."""
+    """Return `more than` or `less than`; `about as much as` if the intervals overlap or are missing."""
     if candidate.low > other.high:
         return "more than"
     return "less than" if candidate.high < other.low else "about as much as"
@@ -142,19 +145,19 @@ def _by_chance(run: Run, numbers: pd.DataFrame) -> str:
 
 
 def _paid(run: Run, arm: str) -> list[str]:
-    """Return the rewards with nonzero weight in an arm's last stage that has rewards."""
+    """Return the names of the rewards with nonzero weight in the last stage of an arm that has rewards."""
     rewards = [_rewards(run, stage) for stage in _staged(run, arm)[-1:]]
     return [name for of_stage in rewards for name, weight in of_stage.items() if weight]
 
 
 def _rewards(run: Run, node: Node) -> Mapping[str, float]:
-    """Return the rewards of a stage; {} if it has none."""
+    """Return reward -> its weight for a stage; {} if the stage has no rewards."""
     stage = run.graph.stage(node)
     return (stage.rewards or {}) if isinstance(stage, Rewarded) else {}
 
 
 def _place(run: Run, arm: str) -> str | None:
-    """Return `arm/stage` of the last stage of an arm that has rewards; None without one."""
+    """Return `arm/stage` of the last stage of an arm that has rewards; None if no stage has rewards."""
     stages = _staged(run, arm)
     return f"{arm}/{run.label(stages[-1])}" if stages else None
 
@@ -168,9 +171,10 @@ def _mean(numbers: pd.DataFrame, at: str | None, metric: str) -> Mean:
 
 
 def notice(health: pd.DataFrame, collapses: pd.DataFrame) -> str:
-    """Return a sentence on collapsed runs by arm, and on how many arms have warnings; empty without any.
+    """Return a sentence on the collapsed runs of each arm, and on how many other arms have warnings.
 
-    `health`: provenance.health.worst(); `collapses`: verdicts.collapse.rates().
+    The text is empty if nothing collapsed and no check warns. `health` is a table of
+    provenance.health.worst(), and `collapses` is a table of verdicts.collapse.rates().
     """
     fallen = collapses[collapses.collapsed > 0]
     parts = [f"{row.arm} collapsed in {row.collapsed} of {row.runs} runs" for row in fallen.itertuples()]
@@ -183,7 +187,10 @@ def notice(health: pd.DataFrame, collapses: pd.DataFrame) -> str:
 
 
 def broken(run: Run, health: pd.DataFrame, collapses: pd.DataFrame) -> str:
-    """Return sentences on collapsed arms and on all arms' health checks, from the values of notice()."""
+    """Return the full text behind notice(): each collapse with its reason, and each check that warns.
+
+    It has the arguments of notice(). The text is empty only if both tables are.
+    """
     failed = health[health.state != "ok"]
     fallen = collapses[collapses.collapsed > 0]
     parts = []

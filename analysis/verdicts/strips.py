@@ -1,4 +1,4 @@
-"""The forest of verdicts as rows of the page: a strip for each claim, and the claims by their standing.
+"""The forest plot as rows of the page: a strip for each claim, grouped by primary and secondary claims.
 
 All strips have zero at the same place, with the claimed direction on the right: if a claim says "lower", its
 axis is turned. Claims have different units, so each strip has its own scale.
@@ -60,7 +60,7 @@ def strip(verdict: Verdict) -> Strip | None:
 
 
 def grouped(verdicts: Iterable[Verdict], stated: Mapping[str, Claim]) -> dict[str, list[Verdict]]:
-    """Return the verdicts by their claims' standing, without empty groups; stated: claims by their ids."""
+    """Return each group of GROUPS that is not empty -> its verdicts; `stated` has the claims by their ids."""
     groups: dict[str, list[Verdict]] = {name: [] for name in GROUPS}
     for verdict in verdicts:
         sanity, primary = stated[verdict.id].kind == "sanity", verdict.family == "primary"

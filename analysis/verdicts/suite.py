@@ -1,9 +1,9 @@
-"""The expected number of false findings among all shown ones, and the probability that any is false.
+"""The expected number of false findings among all shown ones, and the probability that any of them is false.
 
-Both follow from the rule alone (verdicts.rule), and are bounds for any number of records. The primary claims
-of a record are all right, except with the probability alpha of their attempts. Of its secondary claims that
-are decided, a share alpha is expected to be wrong. The probability of any false finding assumes that records,
-and their secondary claims, err independently.
+Both are upper bounds that follow from the rule alone (verdicts.rule). With probability 1 - alpha, all primary
+claims of a record are judged rightly; alpha depends on the attempt. Of the secondary claims that are decided,
+a share alpha is expected to be judged wrongly. The probability of any false finding assumes that records, and
+secondary claims within a record, err independently.
 """
 
 import math
@@ -16,7 +16,7 @@ from analysis.verdicts.rule import SHOWN, SMALLER, alpha_of
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected errors, by the rule, among the shown claims of all records."""
+    """The expected number of false claims among the shown claims of all records, by the rule."""
 
     shown: int
     false: float  # largest expected number of false claims among them
@@ -31,9 +31,9 @@ class Expected:
 
 
 def expected(records: Iterable[Sequence[Verdict]]) -> Expected:
-    """Return the expected errors among the shown findings of records, from the findings of each record.
+    """Return the expected errors among the shown findings; `records` has the verdicts of each record.
 
-    A sanity check of the code is no finding: it says nothing about a paper.
+    The verdicts must be without sanity checks of the code, which say nothing about a paper.
     """
     count, chances = 0, []
     for verdicts in records:

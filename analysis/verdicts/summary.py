@@ -21,7 +21,7 @@ ARROW = " \N{RIGHTWARDS ARROW} "
 
 @dataclass(frozen=True)
 class Change:
-    """A metric of the first arm before and after training; if one checkpoint is evaluated, only one value."""
+    """A metric of the first arm before and after training; one value if only one checkpoint is evaluated."""
 
     metric: str
     sides: tuple[Mean, ...]
@@ -39,10 +39,7 @@ def change(run: Run, table: pd.DataFrame, metric: str) -> Change:
 
 
 def stated(recipe: Recipe, scale: str, verdicts: Sequence[claims.Verdict]) -> list[claims.Verdict]:
-    """Return the verdicts on claims that the recipe makes at a scale.
-
-    Claims of other scales cannot be tested here.
-    """
+    """Return the verdicts on the claims that the recipe states at `scale`, without claims of other scales."""
     ids = {claim.id for claim in recipe.claims(scale)}
     return [v for v in verdicts if v.id in ids]
 
@@ -56,7 +53,7 @@ def title(recipe: Recipe) -> str:
 
 
 def stopped(run: Run) -> str:
-    """Return ` (stopped once decided: 2 at 8 seeds, 1 at 16 seeds)` for arms; "" if no arm stopped early."""
+    """Return the number of arms that a look stopped as ` (stopped once decided: 2 at 8 seeds)`, or ""."""
     counts = Counter(sorted(run.stopped.values()))
     parts = [f"{arms} at {plural(seeds, 'seed')}" for seeds, arms in counts.items()]
     return f" (stopped once decided: {', '.join(parts)})" if parts else ""
@@ -94,7 +91,11 @@ def lines(
     verdicts: Sequence[claims.Verdict],
     over_problems: Mapping[str, one_seed.Difference],
 ) -> list[str]:
-    """Return exactly five lines: the run, accuracy or gold, length, verdicts of each kind, the foremost."""
+    """Return the five lines of summary.txt.
+
+    They are the run, its accuracy or gold reward, the response length, the number of claims with each
+    verdict, and the foremost claims.
+    """
     task, arm, judged = tasks.headline(run), run.arms[0], stated(run.recipe, run.scale, verdicts)
     size = (
         f"{run.scale} scale, {plural(len(run.seeds), 'seed')}, {plural(len(run.arms), 'arm')}{stopped(run)}"
@@ -119,7 +120,7 @@ def lines(
 def foremost(
     verdicts: Sequence[claims.Verdict], over_problems: Mapping[str, one_seed.Difference], most: int = 3
 ) -> str:
-    """Return at most `most` claims in one line: the first claim, then reversed ones, then the rest."""
+    """Return at most `most` tested claims in one line: the first claim, then reversed claims, then others."""
     tested = [v for v in verdicts if v.n]
     order = tested[:1] + sorted(tested[1:], key=lambda v: v.word != REVERSED)
     said = [f"{v.id} {v.word} ({_numbers(v, over_problems)})" for v in order[:most]]
@@ -129,7 +130,7 @@ def foremost(
 def _numbers(v: claims.Verdict, over_problems: Mapping[str, one_seed.Difference]) -> str:
     """Return a text such as `d = 0.507 [0.465, 0.539], detectable 0.088, 5 seeds`.
 
-    With one seed, its difference over problems follows.
+    For a run of one seed, the claim's difference over problems follows.
     """
     d = shown(v.difference, v.metric)
     least = "" if math.isnan(v.detectable) else f", detectable {number(v.detectable, v.metric)}"

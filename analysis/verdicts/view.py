@@ -33,7 +33,7 @@ class Page:
     """The values that the template of verdicts shows."""
 
     said: list[str]  # the outcome, in sentences
-    by_median: bool  # whether the median decides a claim, as runs of one side alone collapsed
+    by_median: bool  # whether the median decides any claim, because runs of only one of its sides collapsed
     notice: str  # notice of collapses and of arms with warnings; empty if nothing broke
     broken: str  # the same notice in full
     groups: Mapping[str, list[Verdict]]  # kind of claim -> the verdicts at the run's scale
@@ -61,7 +61,10 @@ class Page:
 def view(
     run: Run, numbers: pd.DataFrame, judged: Verdicts, published: pd.DataFrame, health: pd.DataFrame
 ) -> View:
-    """Return the section of claims, from verdicts.published.build() and provenance.health.worst()."""
+    """Return the section of verdicts.
+
+    `published` is a table of verdicts.published.build(), and `health` of provenance.health.worst().
+    """
     looks, gates, collapses, dials = tables(judged)[1:]
     verdicts = summary.stated(run.recipe, run.scale, judged.last)
     groups = whose.of_recipe(run.recipe, verdicts)
@@ -118,7 +121,7 @@ def tables(judged: Verdicts) -> list[Table]:
 
 
 def _split(published: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the paper's numbers, and ours if they are a separate table."""
+    """Return the table of the paper's numbers and the table of ours, empty if both are in one table."""
     if "whose" not in published:
         return published, pd.DataFrame()
     theirs, ours = (published[published.whose == party] for party in ("paper", "here"))

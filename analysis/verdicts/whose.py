@@ -1,4 +1,4 @@
-"""Judged claims by their authors: the recipe's paper, other papers, ourselves; sanity checks apart."""
+"""Judged claims grouped by author: the recipe's paper, other papers, ourselves; and sanity checks."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ SANITY = "sanity checks of the code"
 
 @dataclass(frozen=True)
 class Groups:
-    """Judged claims by their authors; `sanity` are checks of the code, whoever states them."""
+    """Judged claims grouped by author; sanity checks of the code are a group of their own."""
 
     own: list[claims.Verdict]  # claims of the paper that the recipe reproduces
     others: list[claims.Verdict]  # claims of other papers

@@ -1,9 +1,9 @@
 """The dates of a record's claims: whether they were written before its runs.
 
-The file WRITTEN, beside the records, has a row for each record, compiled from git by hand. `fixed_commit` is
-the last commit that changed what decides a claim of the record's scale: metric, sides, direction, margin,
-smallest effect, gates, or whether it is primary. `first_run_commit` is the commit of the first run of a
-judged seed, in any version of the record's runs.csv. `written` follows from the claims of the two commits.
+The file WRITTEN, beside the records, has a row for each record, compiled by hand from git. `fixed_commit` is
+the last commit that changed what decides a claim at the record's scale: metric, sides, direction, margin,
+smallest effect, gates, or whether the claim is primary. `first_run_commit` is the commit of the first run of
+a judged seed, in any version of the record's runs.csv. `written`, a key of SAID, says which came first.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from analysis.numbers.recorded import title
 
 WRITTEN = "written.csv"
 COLUMNS = ["record", "claims", "fixed_commit", "fixed", "first_run_commit", "first_run", "written", "later"]
-SAID = {  # value of `written` -> its meaning for a record's claims
+SAID = {  # value of the column `written` -> when the record's claims were written
     "before": "before the first run that is recorded",
     "before, other seeds seen": "before the first run of the judged seeds, but after a record of other seeds",
     "partly after": (
@@ -25,7 +25,7 @@ SAID = {  # value of `written` -> its meaning for a record's claims
 
 
 def read_written(folder: Path) -> pd.DataFrame:
-    """Return the rows of the records in `folder`; no rows if the file is missing."""
+    """Return the content of the file WRITTEN in `folder`; no rows if the file is missing."""
     path = folder / WRITTEN
     return pd.read_csv(path, keep_default_na=False) if path.exists() else pd.DataFrame(columns=COLUMNS)
 
@@ -45,7 +45,7 @@ def of_record(record: Path) -> str:
 def listed(folder: Path) -> str:
     """Return when the claims of the records in `folder` were written, as a Markdown list.
 
-    The result is "" without WRITTEN.
+    The text is empty if the file WRITTEN is missing.
     """
     names: dict[str, list[str]] = {kind: [] for kind in SAID}
     for row in read_written(folder).to_dict("records"):

@@ -1,4 +1,4 @@
-"""The learning curve of one training, read while it grows."""
+"""The learning curve of one training, which is read while the training writes it."""
 
 import math
 from collections.abc import Sequence
@@ -18,19 +18,19 @@ MEASURES = {  # the trainer's metric -> its name on the page, in the order of th
 }
 # hides the loss if there is a reward: the loss of a policy gradient means nothing
 HIDDEN_BY = {"loss": "reward"}
-POINTS = 200  # points of a line, more than a small chart can show
-LARGEST = 10**12  # largest step
+POINTS = 200  # largest number of points of a line, more than a small chart can show
+LARGEST = 10**12  # largest step that is read
 
 
 class Line(NamedTuple):
-    """The curve of a measure in one training: a step and a value for each point."""
+    """The curve of one measure in one training, as the step and the value of each point."""
 
     steps: Sequence[int]
     values: Sequence[float]
 
 
 class Curve:
-    """The file curve.csv of a training, up to the line that was read last."""
+    """The curves in the file curve.csv of a training, up to the line that was read last."""
 
     def __init__(self, path: Path):
         self.file = Growing(path)
@@ -38,7 +38,7 @@ class Curve:
         self._points: dict[str, tuple[list[int], list[float]]] = {}
 
     def update(self) -> None:
-        """Read the new part of the file."""
+        """Read the part of the file that was added since the last call."""
         lines, anew = self.file.gained()
         if anew:
             self.step, self._points = 0, {}
@@ -58,7 +58,10 @@ class Curve:
                 values.append(number)
 
     def line(self, measure: str) -> Line | None:
-        """Return up to POINTS points of a measure and its last one; None if the measure is not logged."""
+        """Return at most POINTS points of a measure, evenly spaced, the last one included.
+
+        The result is None if the measure is not logged, or is hidden (HIDDEN_BY).
+        """
         if measure not in self._points or HIDDEN_BY.get(measure) in self._points:
             return None
         steps, values = self._points[measure]

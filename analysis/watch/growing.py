@@ -1,6 +1,6 @@
 """Files that grow: each read returns the lines that were added since the previous read.
 
-They may belong to another machine: a line may be incomplete, and a file may be cut, replaced, or gone.
+Another machine may write them: a line may be incomplete, and a file may be cut, replaced, or gone.
 """
 
 import os
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 MOST = 8 * 2**20  # bytes read at a time; the rest is read the next time
-LONGEST = 2**16  # bytes of a line; only the end of a longer line is kept
-ANCHOR = 64  # bytes before the place of reading, which show whether the file was replaced
+LONGEST = 2**16  # largest number of bytes of a line; only the end of a longer line is kept
+ANCHOR = 64  # number of bytes before the place of reading; they show whether the file was replaced
 BREAKS = re.compile(rb"[\r\n]+")  # a progress bar ends each of its states with a carriage return
 
 
@@ -19,7 +19,7 @@ class Gained(NamedTuple):
     """The complete lines that a file has gained since the previous read."""
 
     lines: tuple[str, ...] = ()
-    anew: bool = False  # whether the lines are of another file than the earlier lines, which no longer count
+    anew: bool = False  # whether the file was replaced, so that lines of earlier reads no longer count
 
 
 class Growing:
@@ -33,7 +33,7 @@ class Growing:
         self._seen = (0, 0)  # size and time of the last change
 
     def gained(self) -> Gained:
-        """Read on. Returns no lines if nothing has changed, or if the file cannot be read."""
+        """Return the lines that were added since the last call; no lines if the file cannot be read."""
         try:
             status = self.path.stat()
             if not stat.S_ISREG(status.st_mode):  # reading a pipe would never end
@@ -57,14 +57,14 @@ class Growing:
         return Gained(tuple(line[-LONGEST:].decode("utf-8", errors="replace") for line in lines), anew)
 
     def _goes_on(self, number: int) -> bool:
-        """Return whether the open file is the one read before: the bytes before the offset are the same."""
+        """Return whether an open file (`number` is its descriptor) is still the one that was read before."""
         return os.pread(number, len(self._anchor), self._offset - len(self._anchor)) == self._anchor
 
 
 def last_lines(path: Path, size: int) -> tuple[list[str], bool]:
-    """Return the complete lines within the last `size` bytes of a file, and whether the file has no others.
+    """Return the complete lines within the last `size` bytes of a file, and whether these are all its lines.
 
-    There are no lines if the file cannot be read.
+    The result is ([], True) if the file cannot be read.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):

@@ -6,8 +6,8 @@ from pathlib import Path
 from analysis.watch.growing import Growing
 from encore.runtime.progress import LogLine, parse
 
-WARNINGS = 20  # warnings of a job that are kept; each check warns once
-LONGEST = 500  # characters of a line that are shown
+WARNINGS = 20  # largest number of warnings of a job that are kept
+LONGEST = 500  # largest number of characters of a line that are shown
 # the end of a progress bar may stand before the error on the same line
 ERROR = re.compile(r"(?:^|\])error: (.+)")
 STOPPED = re.compile(r"(?:^|\])stopped; (.+)")
@@ -15,21 +15,21 @@ TRACEBACK = "Traceback (most recent call last)"
 
 
 class JobLog:
-    """The log of a job, up to the line that was read last."""
+    """The content of a job's log, up to the line that was read last."""
 
     def __init__(self, path: Path):
         self.file = Growing(path)
         self._forget()
 
     def _forget(self) -> None:
-        self.progress = LogLine()  # the newest line that counts something
+        self.progress = LogLine()  # the newest line that counts steps or completions
         self.warnings: list[str] = []
         self.error = ""  # the error that has ended the job
-        self.stopped = ""  # the last line of a job that was asked to end
+        self.stopped = ""  # the last line of a job that was interrupted
         self._falling = False  # whether a traceback has begun
 
     def update(self) -> None:
-        """Read the new part of the log. A log that begins anew belongs to a job that was started again."""
+        """Read the new part of the log; forget the old log if it was replaced: the job has started again."""
         lines, anew = self.file.gained()
         if anew:
             self._forget()
@@ -56,7 +56,7 @@ class JobLog:
 
     @property
     def seconds_a_step(self) -> float:
-        """The seconds of a step by the job's own estimate of the time left; 0 without an estimate."""
+        """The seconds for each step to come, by the job's own estimate of the time left; 0 without one."""
         rest = self.progress.total - self.progress.done
         return seconds(self.progress.left) / rest if rest > 0 and self.progress.left else 0.0
 

@@ -1,4 +1,4 @@
-"""The jobs of a folder of results, found by their files: their names, and which of them are planned."""
+"""The jobs in a folder of results: those that left files, and those that the workflow's plan names."""
 
 import json
 import os
@@ -12,13 +12,13 @@ from encore.recipe.base import IDENTIFIER, NAME
 from snakemake_logger_plugin_encore import PLANNED
 
 Kind = Literal["stage", "eval"]
-# the workflow's word for a job -> its kind
+# the workflow's name for what a job does -> the kind of the job
 KINDS: Mapping[str, Kind] = {"train": "stage", "evaluate": "eval"}
 MESSAGE = re.compile(
     rf"(train|evaluate) ({IDENTIFIER})/({NAME})/({NAME})/seed(\d{{1,9}})/({IDENTIFIER})", re.ASCII
 )
 SEED = re.compile(r"seed(\d{1,9})", re.ASCII)
-LARGEST_PLAN = 16 * 2**20  # bytes of a plan
+LARGEST_PLAN = 16 * 2**20  # bytes of the largest plan that is read
 
 
 class Job(NamedTuple):
@@ -38,13 +38,13 @@ class Job(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path of a stage in results/ and checkpoints/; of an evaluation, its files' common beginning."""
+        """The path below results/: a stage's folder, or the common beginning of an evaluation's files."""
         name = self.name if self.kind == "stage" else f"evals/{self.name}"
         return f"{self.run}/{self.arm}/seed{self.seed}/{name}"
 
 
 class Files(NamedTuple):
-    """The state of a job by the files of its results."""
+    """The files that a job has left, and whether it is done."""
 
     done: bool
     log: Path
@@ -59,9 +59,9 @@ class Plan(NamedTuple):
 
 
 def on_disk(results: Path, recipes: Collection[str]) -> dict[Job, Files]:
-    """Return the jobs that have begun, and the files of each; only of `recipes`, if any are named.
+    """Return each job that has begun -> its files; if `recipes` is not empty, only jobs of these recipes.
 
-    A result that the workflow has marked as no longer valid is left out: it will be made again.
+    A job whose result the workflow has marked as no longer valid is left out, because it will run again.
     """
     jobs: dict[Job, Files] = {}
     for recipe in _folders(results, IDENTIFIER):
@@ -76,7 +76,10 @@ def on_disk(results: Path, recipes: Collection[str]) -> dict[Job, Files]:
 
 
 def _of_seed(folder: Path, run: tuple[str, str, str, int]) -> Iterator[tuple[Job, Files]]:
-    """Yield the stages and evaluations of one seed."""
+    """Yield the stages and evaluations of one seed that have begun, with their files.
+
+    `folder` is the folder of the seed, and `run` has the recipe, scale, arm and seed.
+    """
     for stage in _folders(folder, IDENTIFIER):
         if stage.name == "evals":
             continue
@@ -91,7 +94,11 @@ def _of_seed(folder: Path, run: tuple[str, str, str, int]) -> Iterator[tuple[Job
 
 
 def _files(times: Mapping[str, float], result: str, marker: str, log: Path) -> Files | None:
-    """Return the files of a job; None if it has left none, or is to be made again."""
+    """Return the files of a job; None if it has left no files, or will run again.
+
+    `times` are the _times() of its folder, `result` is the file of its result, and `marker` marks the result
+    as no longer valid.
+    """
     done = result in times and marker not in times
     if not done and (log.name not in times or result in times):
         return None
@@ -99,7 +106,7 @@ def _files(times: Mapping[str, float], result: str, marker: str, log: Path) -> F
 
 
 def _folders(folder: Path, pattern: str) -> list[Path]:
-    """Return the folders in a folder whose full name matches the pattern; none if it cannot be read."""
+    """Return the subfolders whose full name matches `pattern`; [] if `folder` cannot be read."""
     try:
         with os.scandir(folder) as entries:
             matches = [entry for entry in entries if re.fullmatch(pattern, entry.name, re.ASCII)]
@@ -109,7 +116,10 @@ def _folders(folder: Path, pattern: str) -> list[Path]:
 
 
 def _times(folder: Path) -> dict[str, float]:
-    """Return the name of each file in a folder -> when it was last changed; {} if it cannot be read."""
+    """Return the name of each file in a folder -> the time of its last change; {} if it cannot be read.
+
+    A time is in seconds of the epoch.
+    """
     times: dict[str, float] = {}
     try:
         with os.scandir(folder) as entries:
@@ -134,10 +144,10 @@ class State(NamedTuple):
 
 
 def training_state(checkpoints: Path, job: Job) -> State:
-    """Return the newest files in the training state of a stage.
+    """Return the newest curve and completions in the training state of a stage.
 
-    The state has a folder for each configuration that was tried; in the folder of a reward model each member
-    has its own.
+    The state has a folder for each configuration that was tried. If the stage trains an ensemble, each member
+    has a folder in there.
     """
     newest = {"curve.csv": (0.0, Path()), "completions.jsonl": (0.0, Path())}
     for folder in _folders(checkpoints / job.path, r"[0-9a-f]{1,64}"):
@@ -151,7 +161,7 @@ def training_state(checkpoints: Path, job: Job) -> State:
 
 
 def planned(root: Path, recipes: Collection[str]) -> Plan:
-    """Return the plan of the run that was started last in a folder; an empty one if there is none."""
+    """Return the plan of the run that was started last in the folder `root`; an empty plan without any."""
     path = root / PLANNED
     try:
         status = path.stat()

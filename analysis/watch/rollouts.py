@@ -11,34 +11,34 @@ from typing import NamedTuple
 from analysis.watch.curve import LARGEST
 from analysis.watch.growing import last_lines
 
-# bytes read from the end of the file, more and more until they contain a whole rollout
+# bytes that are read from the end of the file; the next size is tried if they lack a whole rollout
 SIZES = (2**18, 2**21, 2**24)
-LONGEST = 20_000  # characters of a text that are shown
-QUESTIONS = 64  # questions of a rollout that are shown
+LONGEST = 20_000  # largest number of characters of a text that are shown
+QUESTIONS = 64  # largest number of questions of a rollout that are shown
 
 
 class Completion(NamedTuple):
-    """A sampled completion; a value that its row does not have is None."""
+    """A sampled completion; None stands for a value that is missing in the file."""
 
     text: str
     reward: float | None
     rewards: Mapping[str, float | None]  # the value of each reward function
-    advantage: float | None  # advantage of the completion, as a mean if its tokens have different ones
+    advantage: float | None  # the advantage, or its mean over tokens if they have different ones
     tokens: int | None
-    ended: bool | None  # False if it was cut at the cap
-    kept: bool | None  # whether the policy learns from it, if some completions are left out
+    ended: bool | None  # False if the completion was cut at the cap
+    kept: bool | None  # whether the policy learns from the completion, if some are left out
 
 
 class Question(NamedTuple):
     """A question, and the group of completions sampled for it."""
 
     prompt: str
-    answer: str  # the answer; "" if there is none
+    answer: str  # the right answer; "" if it is not known
     group: tuple[Completion, ...]
 
 
 class Rollout(NamedTuple):
-    """The completions that were sampled at a step."""
+    """The completions that were sampled at a training step, by question."""
 
     step: int
     questions: tuple[Question, ...]
@@ -52,10 +52,10 @@ class _Row(NamedTuple):
 
 
 def last(path: Path) -> Rollout | None:
-    """Return the newest rollout in completions.jsonl; None if there is none.
+    """Return the newest rollout in the file completions.jsonl; None if it has no rollout.
 
-    The file may end within a group or a line. The result is the complete groups of the newest step that has
-    any.
+    The file may end within a group or a line. The result has the complete groups of the newest step that has
+    a complete group.
     """
     for size in SIZES:
         lines, complete = last_lines(path, size)

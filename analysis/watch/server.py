@@ -1,6 +1,6 @@
-"""The server of the page, for this machine only, which sends only what the page needs.
+"""The server of the page that shows running jobs; it can be reached from this machine only.
 
-No request can name a file: a path is one of `PAGES` or of the answers, whatever it looks like.
+No request can name a file: only the paths in PAGES, and three paths of JSON data, have an answer.
 """
 
 import errno
@@ -19,7 +19,7 @@ from analysis.watch.watcher import Watcher
 from encore.errors import UserError
 
 HOST = "127.0.0.1"
-# names of this server; a page of another site would reach it by another name
+# names of this server; other names are refused, because a page of another site would use its own name
 HOSTS = ("127.0.0.1", "localhost")
 TEMPLATES = Path(__file__).parents[1] / "page/templates"
 PAGES = {
@@ -42,7 +42,7 @@ LAST_PORT = 65535
 
 
 class Answer(NamedTuple):
-    """The answer to a request."""
+    """The answer to a request; `kind` is its media type."""
 
     status: HTTPStatus
     kind: str
@@ -54,7 +54,7 @@ def _refused(status: HTTPStatus, why: str) -> Answer:
 
 
 def answer(watcher: Watcher, target: str, host: str) -> Answer:
-    """Return the answer to a GET request for this target that names this `host`."""
+    """Return the answer to a GET request for `target`, a path with a query; `host` is its header Host."""
     try:
         name = urlsplit(f"//{host}").hostname
         asked = urlsplit(target)
@@ -78,7 +78,7 @@ def answer(watcher: Watcher, target: str, host: str) -> Answer:
 
 
 def _plain(value: object) -> object:
-    """Return a named tuple as a mapping for JSON, at any depth."""
+    """Return a value for JSON: named tuples become mappings and other tuples lists, at any depth."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: _plain(inner) for name, inner in value._asdict().items()}
     return [_plain(inner) for inner in value] if isinstance(value, tuple) else value
@@ -107,22 +107,22 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(sent.body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Print nothing: the page asks every two seconds."""
+        """Print nothing, because the page sends a request every two seconds."""
 
 
 class Server(ThreadingHTTPServer):
-    """A server whose threads end with it, and that prints nothing if a browser has gone."""
+    """A server whose threads end with it, and which prints nothing if a browser closes its connection."""
 
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore a connection that broke, and show any other error, because it is a mistake of ours."""
+        """Ignore a broken connection, and print any other error, which is a mistake in this program."""
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 def listen(watcher: Watcher, port: int) -> Server:
-    """Return the server on a port, 0 for any free one. Raises UserError if the port is not available."""
+    """Return a server that listens on `port` (0: any free port). Raises UserError if it is not available."""
     try:
         return Server((HOST, port), partial(Handler, watcher))
     except OSError as error:
@@ -133,7 +133,7 @@ def listen(watcher: Watcher, port: int) -> Server:
 
 
 def _free(port: int) -> int:
-    """Return the next port that is free."""
+    """Return the first free port above `port`; 0 if there is none."""
     for number in range(max(port + 1, 1024), LAST_PORT):
         with socket.socket() as tried:
             try:

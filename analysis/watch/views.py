@@ -1,4 +1,4 @@
-"""The values that are sent to the page: jobs, runs, curves."""
+"""The values that the server sends to the page: the states of jobs, runs, and curves."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, Self
@@ -24,11 +24,11 @@ class JobState(NamedTuple):
     state: Word
     changed: float = 0.0  # time of the last sign of life, in seconds of the epoch; 0 if there was none
     what: str = ""  # the counted unit: "step", or the task whose completions are drawn
-    counted: int = 0
-    total: int = 0  # number of all; 0 if it is not known yet
+    counted: int = 0  # number of units that are done
+    total: int = 0  # number of all units; 0 if it is not known yet
     rate: str = ""  # tokens a second; "" if it is not known yet
     left: str = ""  # time left; "" if it is not known yet
-    measured: str = ""
+    measured: str = ""  # the last measured values as text, such as `reward 0.41 accuracy 0.33`
     warnings: tuple[str, ...] = ()
     ended: str = ""  # the reason why it ended; "" if it is not known
 
@@ -36,7 +36,7 @@ class JobState(NamedTuple):
     def of(
         cls, job: Job, state: Word, log: JobLog | None = None, changed: float = 0.0, step: int = 0
     ) -> Self:
-        """Return the state of a job, from its log and the last step of its curve."""
+        """Return the state of a job; `step` is the last step of its curve, 0 without a curve."""
         state_only = cls(job.path, job.run, job.arm, job.seed, job.kind, job.name, state, changed)
         if log is None:
             return state_only
@@ -66,17 +66,17 @@ class RunState(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """All runs of a folder of results."""
+    """All runs in a folder of results, and the jobs in it that need attention."""
 
     folder: str
     now: float  # the present time, in seconds of the epoch
     active: tuple[JobState, ...]  # running jobs, then failed ones, then stopped ones
     runs: tuple[RunState, ...]
-    seconds_left: float | None
+    seconds_left: float | None  # seconds until the plan is done; None if that is unknown
 
 
 class Mark(NamedTuple):
-    """The square of a job in the picture of a run."""
+    """A job in the picture of a run, which is drawn as a square."""
 
     name: str
     kind: str
@@ -84,14 +84,14 @@ class Mark(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The jobs of an arm, in the order of the run's seeds."""
+    """The jobs of an arm; `cells` has the jobs of each seed, in the order of the run's seeds."""
 
     arm: str
     cells: tuple[tuple[Mark, ...], ...]
 
 
 class Drawn(NamedTuple):
-    """The line of a seed in a chart."""
+    """The learning curve of one seed of an arm, as a line in a chart."""
 
     arm: str
     seed: int
@@ -101,14 +101,14 @@ class Drawn(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """The lines of a measure in one chart."""
+    """A chart of one measure, with a line for each seed of each arm."""
 
     label: str
     lines: tuple[Drawn, ...]
 
 
 class Warned(NamedTuple):
-    """A warning, and the jobs that it concerns."""
+    """A warning of a health check, and the id of the job that it concerns."""
 
     id: str
     text: str
@@ -143,7 +143,11 @@ def run(
     curves: Mapping[Job, Curve],
     warned: Mapping[Job, Sequence[str]],
 ) -> Run:
-    """Return what the page shows of one run; `states` has its jobs, `curves` has its trainings."""
+    """Return what the page shows of the run `name`.
+
+    `states` has all of its jobs, and `curves` has the learning curves of its stages; the charts show only the
+    curves of `stage`. `warned` has the warnings of finished jobs.
+    """
     arms = sorted({job.arm for job in states}, key=lambda arm: (arm != FIRST, arm))
     seeds = sorted({job.seed for job in states})
     cells: dict[tuple[str, int], list[Mark]] = {}
@@ -168,7 +172,7 @@ def run(
 
 
 def _newest_first(state: JobState) -> tuple[bool, float, str]:
-    """Return a sort key: running jobs come first, by name, then the others, the newest first."""
+    """Return a key that sorts running jobs first, by name, and then other jobs, the newest first."""
     runs = state.state == "running"
     return not runs, 0.0 if runs else -state.changed, state.id
 
@@ -181,7 +185,7 @@ def _lines(measure: str, curves: Mapping[Job, Curve], states: Mapping[Job, JobSt
 
 
 def failing(metrics: object) -> Iterator[str]:
-    """Yield the messages of failed health checks in the content of a job's result."""
+    """Yield the messages of failed health checks in `metrics`, the content of a job's metrics.json."""
     checks = metrics.get("health") if isinstance(metrics, dict) else None
     for check in checks if isinstance(checks, list) else ():
         if isinstance(check, dict) and check.get("ok") is False and isinstance(check.get("message"), str):

@@ -1,4 +1,4 @@
-"""The state of all jobs in a folder of results, read again and again while a page asks for it."""
+"""The state of all jobs in a folder of results, which is read again whenever the page asks for it."""
 
 import json
 import threading
@@ -16,10 +16,10 @@ from encore.errors import UserError, known
 QUIET = 300.0  # seconds without a sign of life after which a job counts as stopped
 # steps of a job without a sign of life after which it counts as stopped, if they take longer than QUIET
 STEPS = 5
-PLANNING = 60.0  # most seconds between the start of a run and its plan
-PAUSE = 1.0  # least seconds between two readings of the folder
-SHARE = 10  # the pause is at least this many times as long as a reading took
-LARGEST = 2**24  # bytes of a metrics.json that is read
+PLANNING = 60.0  # longest time between the start of a run and its plan, in seconds
+PAUSE = 1.0  # shortest pause between two readings of the folder, in seconds
+SHARE = 10  # shortest pause, as a multiple of the time that a reading took
+LARGEST = 2**24  # bytes of the largest metrics.json that is read
 
 
 class Watcher:
@@ -40,7 +40,7 @@ class Watcher:
         self._sampled: tuple[object, rollouts.Rollout | None] = (), None
 
     def check_results(self) -> None:
-        """Raise UserError if there is nothing to watch. The message names the command that makes results."""
+        """Raise UserError if there is no folder, no job, or no job of a named recipe to watch."""
         if not self.results.is_dir():
             raise UserError(f"{self.results}: no such folder; name the folder of results with --results")
         begun = jobs.on_disk(self.results, ())
@@ -50,10 +50,10 @@ class Watcher:
             raise UserError(f"{self.results}: no run is here yet; start one, such as: encore run r1_zero")
         known(str(self.results), sorted(self.recipes), recipes, "recipe")
 
-    # -- what the page asks for --------------------------------------------------------------------------
+    # -- the answers to the page -------------------------------------------------------------------------
 
     def overview(self) -> views.Overview:
-        """Return the jobs that run, that have failed or stopped, and how much of each run is done."""
+        """Return the jobs that run, failed or stopped, and the number of jobs of each run in each state."""
         with self._lock:
             self._look()
             runs: dict[str, Counter[str]] = {}
@@ -74,9 +74,9 @@ class Watcher:
             )
 
     def run(self, name: str, stage: str) -> views.Run | None:
-        """Return the jobs of a run and the curves of one of its stages; None if there is no such run.
+        """Return the jobs of the run `name` and the curves of its stage `stage`; None without such a run.
 
-        If it has no such stage, the curves are of the stage that ran last.
+        If the run has no such stage, the curves are of the stage that ran last.
         """
         with self._lock:
             self._look()
@@ -92,7 +92,7 @@ class Watcher:
             return views.run(name, states, stage, stages, curves, warned)
 
     def rollout(self, path: str) -> rollouts.Rollout | None:
-        """Return the last rollout of a stage; None if there is no such stage, or nothing was sampled yet."""
+        """Return the last rollout of the stage with this Job.path; None without such a stage or a rollout."""
         with self._lock:
             self._look()
             job = next((job for job in self._files if job.path == path and job.kind == "stage"), None)
@@ -111,10 +111,10 @@ class Watcher:
                 self._sampled = read, rollouts.last(file)
             return self._sampled[1]
 
-    # -- how it is known ---------------------------------------------------------------------------------
+    # -- the reading of files ----------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Read all changes, unless that was done a moment ago."""
+        """Read all changes in the folder, unless the last reading was less than a pause ago."""
         began = time.monotonic()
         if began < self._next:
             return
@@ -148,13 +148,13 @@ class Watcher:
         return views.JobState.of(job, word, log, changed, step)
 
     def _curve(self, path: Path) -> Curve:
-        """Return a curve as it is now; only its new part is read."""
+        """Return the curve in a file, after reading the part that was added since the last call."""
         curve = self._curves.setdefault(path, Curve(path))
         curve.update()
         return curve
 
     def _curves_of(self, states: Collection[Job]) -> dict[Job, Curve]:
-        """Return the curves of these jobs, for jobs that have one."""
+        """Return job -> its learning curve, for the jobs in `states` that have one."""
         curves: dict[Job, Curve] = {}
         for job in states:
             if job.kind != "stage" or job not in self._files:
@@ -170,7 +170,7 @@ class Watcher:
         return job in self._files and self._files[job].done
 
     def _warnings(self, job: Job) -> tuple[str, ...]:
-        """Return the warnings of a finished job's health checks."""
+        """Return the messages of the health checks that a finished job failed."""
         changed = self._files[job].changed
         if job in self._warned and self._warned[job][0] == changed:
             return self._warned[job][1]
@@ -180,9 +180,9 @@ class Watcher:
         return self._warned[job][1]
 
     def _seconds_left(self) -> float | None:
-        """Return how long the remaining planned jobs will take, at the pace so far; None if it is unknown.
+        """Return the seconds that the rest of the plan will take at the present pace; None if it is unknown.
 
-        The pace is planned seconds per second, of finished jobs and of the steps of running ones.
+        The pace is the planned seconds of all work that is done, running jobs included, per elapsed second.
         """
         planned = sum(self._plan.seconds.values())
         made = 0.0
@@ -198,7 +198,7 @@ class Watcher:
 
 
 def _to_come(counts: Mapping[str, int]) -> int:
-    """Return how many jobs of a run are not done, or 0 if none of them runs."""
+    """Return the number of running and waiting jobs of a run; 0 if no job runs."""
     return counts["running"] + counts["waiting"] if counts["running"] else 0
 
 
