@@ -53,7 +53,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Shown:
-    """A method, as an arm of a record shows it from the checkpoint `start` to the checkpoint `end`."""
+    """A method, and where it is measured: an arm of a recipe, two checkpoints of the arm, and a metric."""
 
     method: str
     recipe: str

@@ -21,7 +21,7 @@ from encore.recipe.graph import Graph
 
 FILE = Path(__file__).with_suffix(".yaml")
 PICTURE = "papers.svg"
-DIVIDED = "claims that came to more than one verdict"
+DIVIDED = "several claims, with more than one verdict"
 HEAD = f"""# What papers say, and how much of it is tested here
 
 ![A row of squares for each paper, coloured by verdict: the table below has their counts]({PICTURE})

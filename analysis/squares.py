@@ -14,7 +14,7 @@ from analysis.page.palette import VERDICT_COLOURS
 from analysis.verdicts.claims import NOT_TESTED, VERDICTS
 from analysis.verdicts.rule import EQUIVALENT, OPEN, REVERSED, SHOWN, SMALLER
 
-NO_CLAIM = "no claim"  # word in place of a verdict, for a statement that no claim tests
+NO_CLAIM = "no claim here yet"  # word in place of a verdict, for a statement that no claim tests
 WORDS = (*VERDICTS, NO_CLAIM)
 SIDE, GAP, LETTER, EDGE = 16, 5, 6.4, 8  # pixels: side of a square, gap, width of a letter, margin
 ROW = SIDE + 8
@@ -106,7 +106,7 @@ def _paths(squares: Sequence[_Square]) -> Iterator[Markup]:
 
 
 def _areas(square: _Square) -> Iterator[tuple[str, float, float]]:
-    """Yield each word of a square, with the left edge and the width of its area in pixels."""
+    """Yield each verdict of a square, with left edge and width, in pixels, of the part that it colours."""
     x = square.x
     for word in WORDS:
         if share := square.words.count(word) / len(square.words):

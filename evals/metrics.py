@@ -56,7 +56,10 @@ def ratios(rows: list[Row], k: tuple[int, ...]) -> dict[str, tuple[Floats, Float
 
 
 def _of_tool(rows: list[Row]) -> dict[str, tuple[Floats, Floats]]:
-    """Return the metrics of a tool: calls per sample, share of samples with a call, of malformed calls."""
+    """Return numerators and denominators of the metrics of a tool.
+
+    They are calls per sample, the share of samples with a call, and the share of malformed calls.
+    """
     calls, malformed = (np.array([row[name] for row in rows], dtype=float) for name in ("calls", "malformed"))
     ones = np.ones(len(rows))
     return {

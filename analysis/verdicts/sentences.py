@@ -182,7 +182,7 @@ def notice(health: pd.DataFrame, collapses: pd.DataFrame) -> str:
     if len(warned):
         checks, more = ("health checks", "other ") if parts else ("Health checks", "")
         names = _list([str(name).replace("_", " ") for name in warned.check.unique()])
-        parts.append(f"{checks} warn of {names} in {plural(warned.arm.nunique(), f'{more}arm')}")
+        parts.append(f"{checks} ({names}) warn in {plural(warned.arm.nunique(), f'{more}arm')}")
     return f"{'; '.join(parts)}." if parts else ""
 
 

@@ -47,11 +47,11 @@ class Bandit:
         return self.reward(logits) - self.beta * self.divergence(logits)
 
     def length(self, logits: Tensor) -> Tensor:
-        """Return the expected number of tokens: ()."""
+        """Return the expected number of tokens, a scalar."""
         return self.strings.probabilities(logits) @ self.strings.mask.sum(dim=1)
 
     def entropy(self, logits: Tensor) -> Tensor:
-        """Return the entropy of whole strings, in nats: ()."""
+        """Return the entropy of whole strings in nats, a scalar."""
         return -self.strings.probabilities(logits) @ self.strings.log_probs(logits).sum(dim=1)
 
     def optimum(self) -> Tensor:

@@ -41,7 +41,9 @@ class Evaluation:
 
 
 def export(results: Path, model: str, out: Path) -> list[Path]:
-    """Write the two files below `out`, and return them; `results` is the results file of an evaluation.
+    """Write the aggregate file and the file of samples below `out`, and return their paths.
+
+    `results` is the results file of an evaluation.
 
     Raises UserError if the name is no org/name, or if there are no results with their samples.
     """

@@ -197,7 +197,7 @@ def _misplaced(turns: Sequence[Message]) -> str:
 
 
 def _asked(turns: Sequence[Message], user: str) -> list[Message]:
-    """Return the conversation with the text `user` around its first request."""
+    """Return the conversation, its first request put into the template `user`."""
     first = next(place for place, turn in enumerate(turns) if turn["role"] == "user")
     request = {"role": "user", "content": prompt(user, turns[first]["content"])}
     return [*turns[:first], request, *turns[first + 1 :]]

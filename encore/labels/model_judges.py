@@ -93,7 +93,10 @@ class Judge:
     key: str  # the configuration key that names the model, for messages
 
     def answers(self, questions: Sequence[str]) -> tuple[list[float], int]:
-        """Return P(1) for each question, and the number of tokens. Raises UserError if one is too long."""
+        """Return the probability of answer 1 to each question, and the number of tokens read.
+
+        Raises UserError if a question is too long.
+        """
         ids = prompt_ids(questions, self.tokenizer)
         longest = max(map(len, ids), default=0)
         limit = getattr(self.model.config, "max_position_embeddings", None)

@@ -55,7 +55,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine that a node needs."""
+    """The GPUs and the machines that a node of the graph needs."""
 
     training: int  # GPUs that train or evaluate, on all nodes together
     serving: int  # GPUs of the node's vLLM server
@@ -118,7 +118,7 @@ class Graph:
         return node.name in evaluated
 
     def resources(self, node: Node) -> Resources:
-        """Return the machine of a node; an evaluation without `resources` has one of its stage's machines."""
+        """Return the resources of a node; an evaluation without its own has one machine of its stage's."""
         if node.kind == "stage":
             return self.stage(node).resources
         stage = self.stage(self._checkpoint(node)[0])

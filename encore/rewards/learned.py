@@ -65,7 +65,9 @@ def guarded(helpful: Reward, safe: Reward, threshold: float) -> Reward:
 
 
 def of_steps(model: RewardModel, tokenizer: Any, place: Placer, aggregation: str) -> Reward:
-    """Return TRL's reward function `reward_model`: AGGREGATIONS[`aggregation`] of the steps' probabilities.
+    """Return a reward function for TRL, named `reward_model`: an aggregate of the steps' probabilities.
+
+    `aggregation` is a key of AGGREGATIONS.
 
     `last`, `product` and `min` are between 0 and 1; `sum` grows with the number of steps, so it pays for more
     steps (Cheng et al. 2025, arXiv 2504.15275, §3). The function logs how many steps a completion has. Raises

@@ -87,7 +87,7 @@ def cautious(world: "Refusals", problem: Problem, rng: random.Random, *, error: 
 
 @dataclass(frozen=True)
 class Refusals(Requests):
-    """Requests of which the share `harmful` should be refused; the other dial is `terms`."""
+    """A world of requests of which the share `harmful` should be refused; `terms` is as in Requests."""
 
     harmful: float = 0.5
 

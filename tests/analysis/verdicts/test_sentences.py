@@ -67,9 +67,9 @@ def test_what_broke_is_said_with_the_check_that_knows_why(run, numbers):
     )
     assert (
         notice(checks, rates)
-        == "random collapsed in 2 of 3 runs; health checks warn of truncation in 1 other arm."
+        == "random collapsed in 2 of 3 runs; health checks (truncation) warn in 1 other arm."
     )
-    assert notice(checks, rates[1:]) == "Health checks warn of entropy and truncation in 2 arms."
+    assert notice(checks, rates[1:]) == "Health checks (entropy and truncation) warn in 2 arms."
     assert broken(run, checks, rates) == (
         "random collapsed in 2 of 3 runs (entropy fell to 0.001); "
         "health checks warn of truncation in no-format (47% are cut)."
