@@ -14,10 +14,11 @@ from analysis.gallery.entries import Entry
 from analysis.gallery.mirror import Mirror, mirror
 from analysis.numbers.recorded import folders
 from analysis.page.tables import Cells, cells
-from analysis.verdicts import claims, records, whose
+from analysis.verdicts import claims, records, rule, whose
 from encore.recipe.graph import Graph
 
 SCRIPTS = ("tables.js", "gallery.js")
+EXAMPLES = 3  # number of findings that stand in words above the squares
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ def render(contents: Contents) -> str:
         signs={meaning.word: meaning.sign for meaning in entries.MEANINGS},
         tried_again=cells(contents.mirrored.table) if contents.mirrored else None,
         tally=claims.tally([*papers, *ours]),
+        examples=_examples(contents.entries),
         of_papers=len(papers),
         of_ours=len(ours),
         sanity=whose.passed(sanity),
@@ -106,6 +108,19 @@ def render(contents: Contents) -> str:
         scripts=list(map(Markup, scripts)),
         script_hashes=report.hashes(scripts),
     )
+
+
+def _examples(listed: Sequence[Entry]) -> list[Entry]:
+    """Return the registered records with the most decided primary claims, at most EXAMPLES of them."""
+    counts = {
+        entry.name: sum(
+            line.family == "primary" and line.word not in (rule.OPEN, claims.NOT_TESTED)
+            for line in entry.lines
+        )
+        for entry in listed
+    }
+    known = [entry for entry in listed if entry.registered and entry.shows and counts[entry.name]]
+    return sorted(known, key=lambda entry: -counts[entry.name])[:EXAMPLES]
 
 
 def _papers(listed: Iterable[Entry], graph: Graph) -> list[Paper]:
