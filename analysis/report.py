@@ -29,7 +29,7 @@ from analysis.page.style import FORMATS
 from analysis.page.view import View
 from analysis.provenance import configuration
 from analysis.results import Results, build, views
-from analysis.training import expected, series
+from analysis.training import series
 from analysis.verdicts import claims_table, records, summary
 from encore.errors import UserError
 from encore.recipe.looks import LOOKS
@@ -90,7 +90,7 @@ def write(results: Results, out: Path, report: str = "report") -> list[str]:
             tables.export(folder, table, f"{summary.title(run.recipe)}, {run.scale} scale")
     judged = results.verdicts
     lines = summary.lines(run, results.numbers, judged.last, judged.over_problems)
-    if outcome := expected.outcome(run, results.table, results.provenance.health):
+    if outcome := results.expected:
         lines.append(f"{outcome.heading}: {outcome.said}")
     (folder / "summary.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     drawn = draw(run, shown, folder / "figures")
@@ -134,7 +134,9 @@ def render(
     recorded: Recorded | None = None,
 ) -> str:
     """Return the page as HTML, from its sections `shown` and their figures `drawn`."""
-    run, scripts = results.run, [text("tables.js"), text("viewer.js"), text("folds.js"), text("curves.js")]
+    # svg.js is a module where a server hands it out; a page has it in one block with the script that needs it
+    curves = "{\n" + text("svg.js").replace("export const", "const") + "\n" + text("curves.js") + "\n}"
+    run, scripts = results.run, [text("tables.js"), text("viewer.js"), text("folds.js"), curves]
     head = summary.head(run, results.numbers)
     pictures = _leading(drawn, head.measure)
     return TEMPLATES.get_template("report.html").render(

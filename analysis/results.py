@@ -19,7 +19,7 @@ from analysis.sensitivity import build as sensitivity
 from analysis.sensitivity import view as sensitivity_view
 from analysis.stage_ladder import build as stage_ladder
 from analysis.stage_ladder import view as stage_ladder_view
-from analysis.training import objectives
+from analysis.training import expected, objectives
 from analysis.training import view as training_view
 from analysis.verdicts import build as verdicts
 from analysis.verdicts import published
@@ -40,6 +40,7 @@ class Results:
     preferences: preferences.Preferences
     objectives: pd.DataFrame  # the loss that each arm minimised
     published: pd.DataFrame  # the paper's numbers, and ours
+    expected: expected.Outcome | None  # whether the run follows the recipe's expected curve
     provenance: provenance.Provenance
 
     @property
@@ -55,6 +56,7 @@ def build(run: Run, table: pd.DataFrame) -> Results:
     """
     numbers = final(table)
     preferred = preferences.build(run, table)
+    origin = provenance.build(run, preferred)
     return Results(
         run=run,
         table=table,
@@ -66,7 +68,8 @@ def build(run: Run, table: pd.DataFrame) -> Results:
         preferences=preferred,
         objectives=objectives.optimised(run),
         published=published.build(run, numbers, preferred.tables),
-        provenance=provenance.build(run, preferred),
+        expected=expected.outcome(run, table, origin.health),
+        provenance=origin,
     )
 
 
@@ -81,6 +84,8 @@ def views(results: Results) -> dict[str, View]:
         "sensitivity": sensitivity_view.view(run, results.sensitivity),
         "stage_ladder": stage_ladder_view.view(run, table, results.stage_ladder),
         "preferences": preferences_view.view(run, table, results.preferences),
-        "training": training_view.view(run, table, results.objectives, results.provenance.jobs, health),
+        "training": training_view.view(
+            run, table, results.objectives, results.provenance.jobs, results.expected
+        ),
         "provenance": provenance_view.view(run, results.provenance),
     }

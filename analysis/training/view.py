@@ -40,16 +40,20 @@ class Page:
 
 
 def view(
-    run: Run, table: pd.DataFrame, losses: pd.DataFrame, jobs: pd.DataFrame, health: pd.DataFrame
+    run: Run,
+    table: pd.DataFrame,
+    losses: pd.DataFrame,
+    jobs: pd.DataFrame,
+    outcome: expected.Outcome | None,
 ) -> View:
     """Return the section of training.
 
-    `losses` is the table of objectives.optimised(), `jobs` has a row for each job of the run, and `health` is
-    the table of provenance.health.worst().
+    `losses` is the table of objectives.optimised(), `jobs` has a row for each job of the run, and `outcome`
+    comes from expected.outcome().
     """
     curves = interactive.data(run, table, jobs, colours(run.recipe.arms(run.scale)))
     conformance = objectives.conformance(run).to_dict("records")
-    page = Page(cells(objectives.grouped(losses)), conformance, expected.outcome(run, table, health), curves)
+    page = Page(cells(objectives.grouped(losses)), conformance, outcome, curves)
     return View([Table("objectives", "Objectives", losses)], list(_figures(run, table)), page)
 
 

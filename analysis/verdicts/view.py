@@ -38,7 +38,6 @@ class Page:
     broken: str  # the same notice in full
     groups: Mapping[str, list[Verdict]]  # kind of claim -> the verdicts at the run's scale
     strips: Mapping[str, strips.Strip | None]  # id of a claim -> its row in the plot
-    words: set[str]  # the words of the verdicts at the run's scale
     over_problems: Mapping[str, one_seed.Difference]  # with one seed: id of a claim -> its difference
     meanings: Mapping[str, str]  # word of a verdict -> what the word means
     elsewhere: list[Verdict]  # claims at other scales
@@ -67,6 +66,7 @@ def view(
     """
     looks, gates, collapses, dials = tables(judged)[1:]
     verdicts = summary.stated(run.recipe, run.scale, judged.last)
+    words = {verdict.word for verdict in verdicts}
     groups = whose.of_recipe(run.recipe, verdicts)
     theirs, ours = _split(published)
     page = Page(
@@ -76,9 +76,8 @@ def view(
         broken=sentences.broken(run, health, judged.collapses),
         groups=strips.grouped(verdicts, run.document.claims),
         strips={verdict.id: strips.strip(verdict) for verdict in verdicts},
-        words={verdict.word for verdict in verdicts},
         over_problems=judged.over_problems,
-        meanings=claims_table.MEANINGS,
+        meanings={word: means for word, means in claims_table.MEANINGS.items() if word in words},
         elsewhere=[verdict for verdict in judged.last if verdict not in verdicts],
         stated=run.document.claims,
         causes=reversals.causes(run.recipe, verdicts),

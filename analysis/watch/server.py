@@ -28,6 +28,7 @@ PAGES = {
     "/watch.css": ("watch.css", "text/css"),
     "/watch.js": ("watch.js", "text/javascript"),
     "/charts.js": ("charts.js", "text/javascript"),
+    "/svg.js": ("svg.js", "text/javascript"),
 }
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

@@ -89,7 +89,7 @@ def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assu
     rewards = _members(graph, inputs.get("reward_model")) + _members(graph, inputs.get("safety_model"))
     reference, critic, uncounted = _policy_of(graph, inputs.get("reference")), None, list[str]()
     by_kl = isinstance(stage, PpoStage) or (isinstance(stage, GrpoStage) and bool(stage.args.beta))
-    if isinstance(stage, DpoStage) or (by_kl and not training.lora):  # adapters are switched off for it
+    if isinstance(stage, DpoStage) or (by_kl and not training.lora):  # a LoRA policy is its own
         reference = reference or job.policy
     if isinstance(stage, PpoStage):
         start = stage.critic or ("reward_model" if "reward_model" in inputs else "policy")

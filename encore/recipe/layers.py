@@ -19,13 +19,11 @@ class Layers:
 
     def of_scale(self, scale: str) -> list[Content]:
         """Return the layers of a scale, lowest first: the scale that it is `like` lies below it."""
-        names = likeness.chain(likeness.of_content(self.content), scale)
-        return [self.content["scales"][name] for name in reversed(names)]
+        return likeness.layers(self.content, scale)
 
     def lacks(self, scale: str, arm: str) -> bool:
         """Return whether the scale sets an arm to null, so that the arm does not exist there."""
-        said = [layer["arms"][arm] for layer in self.of_scale(scale) if arm in layer.get("arms", {})]
-        return bool(said) and said[-1] is None
+        return likeness.lacks(self.content, scale, arm)
 
     def without_kind(self, scale: str, arm: str) -> list[str]:
         """Return the stages without `run`: a layer deleted them, and a layer above set some keys again."""

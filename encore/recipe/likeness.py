@@ -9,10 +9,11 @@ from encore.recipe.strict_yaml import Content
 def chain(like: Mapping[str, str | None], scale: str) -> list[str]:
     """Return the scale, the scale that it is like, the scale that the latter is like, and so on.
 
-    `like` names for each scale the scale that it is like, or None. A circle ends before its first repetition.
+    `like` names for each scale the scale that it is like, or None. The list ends before a repetition and
+    before a scale that does not exist.
     """
     names = [scale]
-    while (after := like.get(names[-1])) is not None and after not in names:
+    while (after := like.get(names[-1])) is not None and after in like and after not in names:
         names.append(after)
     return names
 
@@ -20,6 +21,18 @@ def chain(like: Mapping[str, str | None], scale: str) -> list[str]:
 def of_content(content: Content) -> dict[str, str | None]:
     """Return for each scale of a recipe's content the scale that it is like, or None."""
     return {name: said.get("like") for name, said in content["scales"].items()}
+
+
+def layers(content: Content, scale: str) -> list[Content]:
+    """Return the layers of a scale: first the layers of the scale that it is like."""
+    names = chain(of_content(content), scale)
+    return [content["scales"][name] for name in reversed(names)]
+
+
+def lacks(content: Content, scale: str, arm: str) -> bool:
+    """Return whether the scale, or a scale that it is like, sets an arm to null and no later layer has it."""
+    said = [layer["arms"][arm] for layer in layers(content, scale) if arm in layer.get("arms", {})]
+    return bool(said) and said[-1] is None
 
 
 def check_likeness(like: Mapping[str, str | None]) -> None:
@@ -30,19 +43,18 @@ def check_likeness(like: Mapping[str, str | None]) -> None:
         place = f"scales.{scale}.like"
         known(place, [other], [name for name in like if name != scale], "other scale")
         names = chain(like, scale)
-        if first := like.get(names[-1]):
+        if (first := like.get(names[-1])) in names:
             raise UserError(f"{place}: {' is like '.join([*names, first])}: they go in a circle")
 
 
 def alike(content: Content) -> Content:
     """Return the content with each list of `scales` extended by the scales that are `like` one in it.
 
-    A scale that is `like: cpu` thus has the arms, claims and published numbers of cpu. If it sets an arm to
-    null, it lacks the claims and numbers of this arm too.
+    A scale that is `like: cpu` thus has the arms, claims and published numbers of cpu. If it lacks an arm, it
+    lacks the claims and numbers of this arm too.
     """
     like = of_content(content)
     chains = {scale: chain(like, scale) for scale in like}
-    removed = {scale: _removed_arms(content["scales"][scale]) for scale in like}
 
     def named(entry: Content) -> Content:
         if "scales" not in entry:
@@ -51,7 +63,7 @@ def alike(content: Content) -> Content:
             name
             for scale in entry["scales"]
             for name in (scale, *(other for other, names in chains.items() if scale in names))
-            if name in entry["scales"] or not _arms(entry) & removed.get(name, set())
+            if name in entry["scales"] or not any(lacks(content, name, arm) for arm in _arms(entry))
         ]
         return {**entry, "scales": list(dict.fromkeys(every))}
 
@@ -62,11 +74,6 @@ def alike(content: Content) -> Content:
         else {name: named(entry) for name, entry in entries.items()}
         for key, entries in sections.items()
     }
-
-
-def _removed_arms(layer: Content) -> set[str]:
-    """Return the arms that a scale's layer sets to null."""
-    return {name for name, arm in layer.get("arms", {}).items() if arm is None}
 
 
 def _arms(entry: Content) -> set[str]:

@@ -1,33 +1,11 @@
 // Learning curves: an arm a colour, a seed a thin line, the mean of the seeds a thick one; a chart a measure.
 
-const SVG = "http://www.w3.org/2000/svg";
+import { drawn, short, ticks } from "./svg.js";
+
 const [WIDTH, HEIGHT] = [360, 190];
 const EDGE = { left: 44, right: 8, top: 8, bottom: 24 };
 const DASHES = ["none", "5 2", "1.5 1.5"]; // they change every half palette, so no two arms look alike
 const HALF = 6;
-
-const drawn = (tag, attributes, text = "") => {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.textContent = text;
-  return made;
-};
-
-const short = (value) => {
-  const size = Math.abs(value);
-  if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(1);
-  return String(Number(value.toFixed(size < 1 ? 3 : size < 100 ? 2 : 0)));
-};
-
-// Round values between the two, about so many.
-const ticks = (low, high, count) => {
-  const rough = (high - low) / count;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
-  const rounded = [];
-  for (let k = Math.ceil(low / step); k * step <= high && rounded.length < 12; k += 1) rounded.push(k * step);
-  return rounded;
-};
 
 // The smallest and the largest; apart from each other, also where all values are one.
 const range = (values) => {

@@ -17,25 +17,7 @@
   let part = null; // the part of the axis that is shown: [from, to]; null: all of it
   let pressed = null; // where the pointer went down, on the axis
 
-  const drawn = (tag, attributes, text = "") => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    made.textContent = text;
-    return made;
-  };
-  const short = (value) => {
-    const size = Math.abs(value);
-    const power = size >= 1e6 || (size > 0 && size < 1e-3);
-    const text = power ? value.toExponential(1) : String(Number(value.toFixed(size < 1 ? 3 : size < 100 ? 2 : 0)));
-    return text.replace(/^-/, "\u2212");
-  };
-  const ticks = (low, high, count) => {
-    const power = 10 ** Math.floor(Math.log10((high - low) / count));
-    const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= (high - low) / count);
-    const round = [];
-    for (let k = Math.ceil(low / step); k * step <= high && round.length < 12; k += 1) round.push(k * step);
-    return round;
-  };
+  const shown = (number) => short(number).replace(/^-/, "\u2212");
   const value = (at, x, y) => { // of a line between its points; null outside of them
     const k = x.findIndex((point) => point >= at);
     if (k < 0 || (k === 0 && x[0] > at)) return null;
@@ -49,7 +31,7 @@
       .filter(({ x, y }) => x && y);
   const say = (where, values) => {
     const sorted = values.filter(([, number]) => number !== null).sort((a, b) => b[1] - a[1]);
-    said.textContent = `${charts[measure.value].label} ${where}: ${sorted.map(([name, number]) => `${name} ${short(number)}`).join(", ")}.`;
+    said.textContent = `${charts[measure.value].label} ${where}: ${sorted.map(([name, number]) => `${name} ${shown(number)}`).join(", ")}.`;
   };
 
   let toX = null; // from the picture to the axis, for the pointer
@@ -87,12 +69,12 @@
     for (const number of ticks(low, high, 5)) {
       picture.append(
         drawn("line", { x1: EDGE.left, x2: width - EDGE.right, y1: y(number), y2: y(number), class: "rule" }),
-        drawn("text", { x: EDGE.left - 6, y: y(number) + 4, "text-anchor": "end" }, short(number)),
+        drawn("text", { x: EDGE.left - 6, y: y(number) + 4, "text-anchor": "end" }, shown(number)),
       );
     }
     for (const at of ticks(from, to, Math.max(3, width / 110))) {
       const anchor = x(at) > width - 40 ? "end" : "middle";
-      picture.append(drawn("text", { x: anchor === "end" ? width : x(at), y: HEIGHT - 22, "text-anchor": anchor }, short(at)));
+      picture.append(drawn("text", { x: anchor === "end" ? width : x(at), y: HEIGHT - 22, "text-anchor": anchor }, shown(at)));
     }
     picture.append(drawn("text", { x: EDGE.left + across / 2, y: HEIGHT - 5, "text-anchor": "middle" }, axis.value));
     const inside = drawn("clipPath", { id: "curves-inside" });
@@ -117,8 +99,8 @@
     picture.setAttribute("aria-label", said.textContent);
   };
   const rest = () => {
-    const shown = (ats) => ats.findLastIndex((at) => part === null || at <= part[1]);
-    say(part ? "at each arm's last point in this part" : "at each arm's last point", lines().map(({ arm, x, y }) => [arm.name, y.mean[shown(x)] ?? null]));
+    const end = (ats) => ats.findLastIndex((at) => part === null || at <= part[1]);
+    say(part ? "at each arm's last point in this part" : "at each arm's last point", lines().map(({ arm, x, y }) => [arm.name, y.mean[end(x)] ?? null]));
     picture.querySelector(".pointer")?.setAttribute("visibility", "hidden");
   };
 
@@ -138,7 +120,7 @@
     for (const end of ["x1", "x2"]) line.setAttribute(end, toPixel(here));
     line.setAttribute("visibility", "visible");
     const place = toX(width) - toX(0) < 20 ? here : Math.round(here);
-    say(`at ${short(place)} ${axis.value}`, lines().map(({ arm, x, y }) => [arm.name, value(here, x, y.mean)]));
+    say(`at ${shown(place)} ${axis.value}`, lines().map(({ arm, x, y }) => [arm.name, value(here, x, y.mean)]));
     if (pressed === null) return;
     const [left, right] = [toPixel(pressed), toPixel(here)].sort((a, b) => a - b);
     const dragged = picture.querySelector(".dragged");

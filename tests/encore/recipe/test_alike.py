@@ -84,6 +84,10 @@ def test_an_arm_that_it_sets_to_null_takes_its_claims_and_numbers_along(like):
         "hot": ("cpu",),
     }
     assert recipe.document.published[0].scales == ("cpu",)
+    like.set("paper", "scales/paper/like", "gpu")  # which lacks the arm by gpu's word
+    recipe = like.load()["paper"]
+    assert recipe.document.claims["hot"].scales == ("cpu",)
+    assert recipe.document.claims["lifts"].scales == ("cpu", "paper", "gpu")
 
 
 def test_it_may_be_like_one_that_is_like_a_third(like):
