@@ -129,8 +129,8 @@ def qwen2_thinking() -> Any:
 
 
 MADE = {"llama": llama, "qwen2": qwen2, "gpt-neox": gpt_neox, "chatml": chatml, "qwen2-base": qwen2_base}
-MADE |= {"qwen2-thinking": qwen2_thinking}
-CONFIGS = {"llama": LlamaConfig, "gpt-neox": GPTNeoXConfig, "chatml": GPT2Config}
+MADE |= {"qwen2-thinking": qwen2_thinking, "smollm2": chatml}
+CONFIGS = {"llama": LlamaConfig, "gpt-neox": GPTNeoXConfig, "chatml": GPT2Config, "smollm2": LlamaConfig}
 
 
 def checkpoint(kind: str, folder: Path, size: Mapping[str, int] = SIZE) -> Path:
