@@ -4,6 +4,7 @@ Each has safetensors at its commit, for nothing else is loaded.
 """
 
 REVISIONS = {
+    "HuggingFaceTB/SmolLM2-135M-Instruct": "12fd25f77366fa6b3b4b768ec3050bf629380bac",
     "EleutherAI/pythia-1b-deduped": "7199d8fc61a6d565cd1f3c62bf11525b563e13b2",
     "EleutherAI/pythia-2.8b-deduped": "04c6993bdebe728d5ad1dae3a916eaa766166783",
     "EleutherAI/pythia-6.9b-deduped": "d7e0e8080e3935fff58cb35d13fdaab0b2da9f30",
@@ -26,6 +27,7 @@ REVISIONS = {
     "Qwen/Qwen2.5-32B-Instruct": "5ede1c97bbab6ce5cda5812749b4c0bdf79b18dd",
     "Qwen/Qwen2.5-Math-1.5B": "4a83ca6e4526a4f2da3aa259ec36c259f66b2ab2",
     "Qwen/Qwen2.5-Math-7B": "b101308fe89651ea5ce025f25317fea6fc07e96e",
+    "Qwen/Qwen3-0.6B-Base": "da87bfb608c14b7cf20ba1ce41287e8de496c0cd",
     "Qwen/Qwen3-1.7B-Base": "ea980cb0a6c2ae4b936e82123acc929f1cec04c1",
     "Qwen/Qwen3-4B-Base": "906bfd4b4dc7f14ee4320094d8b41684abff8539",
     "Qwen/Qwen3-30B-A3B-Base": "1b75feb79f60b8dc6c5bc769a898c206a1c6a4f9",
@@ -40,6 +42,8 @@ def kind(name: str) -> str:
     """Return which of `true_tokenizers` has the architecture and the tokenizer of a model."""
     if "pythia" in name:
         return "gpt-neox"
+    if "SmolLM2" in name:
+        return "smollm2"
     if "R1-Distill" in name:
         return "qwen2-thinking"
     return "qwen2" if "Instruct" in name else "qwen2-base"

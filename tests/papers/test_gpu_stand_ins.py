@@ -68,7 +68,7 @@ def try_all(graph: Graph, recipe: str, scale: str, folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "scale"),
-    [*((name, "gpu") for name in WITH_GPU), *((name, "gpu-24gb") for name in WITH_24_GB)],
+    [*((name, "gpu") for name in WITH_GPU), *((name, "gpu-24gb") for name in WITH_24_GB), ("r1_zero", "small-hub")],
 )
 def test_two_steps_of_every_stage(recipe, scale, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
