@@ -28,7 +28,7 @@ from encore.recipe.reward_names import OVERLONG
 from encore.rewards import learned, rules, step_rewards
 from encore.rewards.domains import OfDomain, routed
 from encore.runtime import curves, files, gpus, health, reward_checks
-from encore.stages import colocated, serving
+from encore.stages import colocated, sent_weights, serving
 from encore.stages.job import Job
 from encore.stages.policy import Policy, load_policy, load_reference, loading_options, positions
 from encore.stages.trainer_config import arguments
@@ -86,7 +86,7 @@ def started(stage: RolloutStage, job: Job, **defaults: Any) -> Iterator[tuple[An
     """Yield the arguments of TRL, and a function that waits for the stage's vLLM server, if it has one."""
     args = arguments(GRPOConfig, stage, job.workdir, job.seed, **(defaults_of(stage.args) | defaults))
     check_cache(args)
-    with colocated.engine(args), serving.server(stage, job, args) as answering:
+    with sent_weights.as_saved(), colocated.engine(args), serving.server(stage, job, args) as answering:
         yield args, answering
 
 

@@ -18,6 +18,7 @@ from transformers import (
     LlamaTokenizer,
     Qwen2Config,
     Qwen2Tokenizer,
+    Qwen3MoeConfig,
 )
 
 from encore.runtime import files, sentinel
@@ -129,8 +130,9 @@ def qwen2_thinking() -> Any:
 
 
 MADE = {"llama": llama, "qwen2": qwen2, "gpt-neox": gpt_neox, "chatml": chatml, "qwen2-base": qwen2_base}
-MADE |= {"qwen2-thinking": qwen2_thinking, "smollm2": chatml}
-CONFIGS = {"llama": LlamaConfig, "gpt-neox": GPTNeoXConfig, "chatml": GPT2Config, "smollm2": LlamaConfig}
+MADE |= {"qwen2-thinking": qwen2_thinking, "qwen3-moe": qwen2, "smollm2": chatml}
+CONFIGS = {"llama": LlamaConfig, "gpt-neox": GPTNeoXConfig, "chatml": GPT2Config, "qwen3-moe": Qwen3MoeConfig}
+CONFIGS |= {"smollm2": LlamaConfig}
 
 
 def checkpoint(kind: str, folder: Path, size: Mapping[str, int] = SIZE) -> Path:

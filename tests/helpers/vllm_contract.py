@@ -27,6 +27,9 @@ PRETRAIN: dict[str, Any] = stage_runs.PRETRAIN | {
     | {"per_device_train_batch_size": 32, "gradient_accumulation_steps": 1, "learning_rate": 5e-3}
     | {"max_steps": 150, "save_steps": 150, "logging_steps": 50},
 }
+# of a random model with a published architecture: 32 numbers a head, the fewest that vLLM takes
+SIZE = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2}
+SIZE |= {"num_attention_heads": 2, "num_key_value_heads": 2}
 # 4 rollouts of 2 updates each
 GRPO: dict[str, Any] = stage_runs.GRPO["args"] | {
     **{"use_vllm": True, "vllm_importance_sampling_correction": True, "vllm_max_model_length": 64},

@@ -27,12 +27,14 @@ BACKENDS: dict[str, dict[str, Any]] = {
 def read(place: Path) -> dict[str, Any]:
     source = language_model.locate(place)
     words = language_model.load_tokenizer(source)
-    said = [{"template": "User: {question}\nAssistant:"}, {"chat": True}]
+    template: list[dict[str, Any]] = [{"template": "User: {question}\nAssistant:"}]
+    said = template + ([{"chat": True}] if words.chat_template else [])
     texts = [forms.of(typed.form(form), words).fill(question) for form in said for question in QUESTIONS]
-    talks = [[{"role": "user", "content": question}] for question in QUESTIONS]
-    chats = words.apply_chat_template(talks, add_generation_prompt=True)["input_ids"]
     made: dict[str, Any] = {"bos": words.bos_token_id}
-    made["tokenizer"] = words(texts[: len(QUESTIONS)])["input_ids"] + chats
+    made["tokenizer"] = words(texts[: len(QUESTIONS)])["input_ids"]
+    if words.chat_template:
+        talks = [[{"role": "user", "content": question}] for question in QUESTIONS]
+        made["tokenizer"] += words.apply_chat_template(talks, add_generation_prompt=True)["input_ids"]
     for name, options in BACKENDS.items():
         lm = engine.load(source, Engine(**options), 0, lambda done, total: None)
         made[name] = {"engine": watched(lm)} if name == "vllm" else {}

@@ -9,13 +9,11 @@ import stage_runs
 import vllm_contract as contract
 from true_tokenizers import checkpoint
 
-KINDS = ("llama", "qwen2")
+KINDS = ("llama", "qwen2", "gpt-neox")
 GREEDY = {
     **{"task": stage_runs.TASK, "template": stage_runs.TEMPLATE, "items": 64, "samples": 1},
     **{"temperature": 0.0, "top_p": 1.0, "max_gen_toks": 40, "k": [1]},
 }
-SIZE = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2}
-SIZE |= {"num_attention_heads": 2, "num_key_value_heads": 2}  # 32 numbers a head: fewer vLLM cannot
 
 
 def test_greedy_accuracy_is_that_of_transformers(policy, tmp_path):
@@ -39,7 +37,7 @@ def test_greedy_accuracy_is_that_of_transformers(policy, tmp_path):
 def read(tmp_path_factory) -> dict[str, dict[str, Any]]:
     """What both backends made of the prompts of models of true kinds, by tests/vllm/both_backends.py."""
     folder = tmp_path_factory.mktemp("kinds")
-    places = [str(checkpoint(kind, folder / kind, SIZE)) for kind in KINDS]
+    places = [str(checkpoint(kind, folder / kind, contract.SIZE)) for kind in KINDS]
     script = str(Path(__file__).with_name("both_backends.py"))
     contract.ended(folder, contract.start(folder, [script, *places], VLLM_ENABLE_V1_MULTIPROCESSING="0"))
     read = [json.loads(Path(place).with_name("read.json").read_text()) for place in places]

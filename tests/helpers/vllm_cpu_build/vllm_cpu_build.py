@@ -5,6 +5,7 @@ The metadata beside this file name the plugin, and the package `vllm` that lm-ev
 | on a GPU                           | here                                                                  |
 |------------------------------------|-----------------------------------------------------------------------|
 | linear layers keep their weights   | the build packs them and could load no others: they are kept          |
+| experts keep their weights         | the build packs them, too: here they are packed for each use          |
 | sleep of level 2 frees the weights | the build has none: the weights become NaN, and must be sent again    |
 | CUDA graphs, torch.compile         | none: compiling takes longer than these tests                         |
 | NCCL carries the trainer's weights | vLLM's TCP store does; what packs and loads them is vLLM's, as on GPU |
@@ -34,6 +35,7 @@ def register() -> None:
     from vllm.distributed.weight_transfer import packed_tensor
     from vllm.engine.arg_utils import EngineArgs
     from vllm.model_executor.layers import utils
+    from vllm.model_executor.layers.fused_moe.experts import cpu_moe
     from vllm.platforms.cpu import CpuPlatform
     from vllm.v1.worker.cpu_worker import CPUWorker
 
@@ -45,6 +47,15 @@ def register() -> None:
         for weights in self.model_runner.model.parameters():
             weights.data.fill_(torch.nan)
 
+    apply_packed = cpu_moe.CPUUnquantizedExperts.apply
+
+    def unpacked(self: Any, layer: Any) -> None:
+        self._use_zentorch = False
+
+    def pack_and_apply(self: Any, *, w1: torch.Tensor, w2: torch.Tensor, **options: Any) -> None:
+        packed = [cpu_moe.cpu_prepack_moe_weight(weights, self.isa) for weights in (w1, w2)]
+        apply_packed(self, w1=packed[0], w2=packed[1], **options)
+
     plain = EngineArgs.create_engine_config
 
     def create(self: Any, *args: Any, **options: Any) -> Any:
@@ -52,6 +63,8 @@ def register() -> None:
         return plain(self, *args, **options)
 
     utils.dispatch_cpu_unquantized_gemm = keep
+    cpu_moe.CPUUnquantizedExperts.process_weights_after_loading = unpacked
+    cpu_moe.CPUUnquantizedExperts.apply = pack_and_apply
     CpuPlatform.is_sleep_mode_available = lambda self: True
     CPUWorker.sleep, CPUWorker.wake_up = sleep, lambda self, tags=None: None
     EngineArgs.create_engine_config = create
