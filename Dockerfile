@@ -16,5 +16,5 @@ RUN if [ "$TORCH" = cpu ]; \
 COPY . .
 RUN if [ "$TORCH" = cpu ]; \
     then pip install --no-cache-dir -e .; \
-    else pip install --no-cache-dir -e '.[qlora,vllm]'; fi
+    else pip install --no-cache-dir -e '.[qlora,liger,vllm]'; fi
 CMD ["snakemake", "--cores"]

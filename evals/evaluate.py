@@ -24,6 +24,7 @@ from encore.recipe.evals import Evaluation
 from encore.recipe.machine import Elsewhere, HubModel, elsewhere
 from encore.recipe.task import DataSet
 from encore.runtime import gpus, sentinel
+from encore.runtime.determinism import deterministic
 from encore.runtime.environment import (
     ask_nothing,
     few_collections,
@@ -117,7 +118,11 @@ def main(arguments: list[str] | None = None) -> int:
         quiet_environment(_names_hub(options.evaluation, options.model))
         require_vllm(options.evaluation.said, "evals.")
         # lm-eval prints; `progress` keeps the true stdout
-        with gpus.reserved(options.gpus, progress.say), contextlib.redirect_stdout(sys.stderr):
+        with (
+            gpus.reserved(options.gpus, progress.say),
+            contextlib.redirect_stdout(sys.stderr),
+            deterministic(options.evaluation.deterministic),
+        ):
             # imported here, because torch and lm-eval read the environment, which is set only now
             from evals.measure import measure
 

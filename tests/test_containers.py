@@ -53,7 +53,7 @@ def test_both_install_what_the_readme_says(tmp_path, torch):
     assert f"pip install {pinned}{index}" in README
     assert docker.pop(2).startswith("rm -rf /var/lib/apt/lists/")
     # Triton compiles at the first loss on a GPU; Python's headers are in the image
-    compiler, extras = ("", "") if torch == "cpu" else (" gcc libc6-dev", "[qlora,vllm]")
+    compiler, extras = ("", "") if torch == "cpu" else (" gcc libc6-dev", "[qlora,liger,vllm]")
     assert docker == [
         "apt-get update",
         f"apt-get install -y --no-install-recommends bubblewrap git{compiler}",

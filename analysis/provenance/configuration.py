@@ -43,6 +43,14 @@ def facts(jobs: pd.DataFrame) -> dict[str, list[str]]:
     }
 
 
+def deterministic(run: Run) -> list[str]:
+    """Return a text that names the jobs which computed deterministically; [] if none did."""
+    nodes = run.all_nodes()
+    asked = [node for node in nodes if run.graph.config(node).get("deterministic")]
+    names = dict.fromkeys(f"{run.label(node)} of {node.arm}" for node in asked)
+    return [] if not asked else ["every job"] if asked == nodes else [", ".join(names)]
+
+
 def _commit(row: Mapping[Hashable, Any]) -> str:
     if pd.isna(row["commit"]):
         return f"none: run {outside_git(row)}"

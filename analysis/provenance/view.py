@@ -63,7 +63,7 @@ def view(run: Run, result: Provenance) -> View:
         recipe={
             name: commented_yaml(path.read_text(encoding="utf-8")) for name, path in run.recipe_files.items()
         },
-        facts=configuration.facts(result.jobs),
+        facts=configuration.facts(result.jobs) | {"deterministic": configuration.deterministic(run)},
         cost=cost.cells,
         total=result.cost.iloc[-1],
         of_a_seed=of_a_seed(run, result.jobs),

@@ -18,6 +18,7 @@ from encore.runtime import gpus, suite
 EXTRAS = {
     "vllm": "vllm",
     "bitsandbytes": "qlora",
+    "liger_kernel": "liger",
     "snakemake_executor_plugin_slurm": "slurm",
 }
 SMALL = 20e9  # bytes of disk; a run at scale cpu and its checkpoints never take more

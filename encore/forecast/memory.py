@@ -138,15 +138,29 @@ def _computed_in(policy: Architecture, training: Training, shard: bool) -> float
 
 def _frozen(policy: Architecture, training: Training) -> float:
     """Return the bytes of the policy's weights without adapters, in four bits including their scales."""
-    whole = policy.head + (0 if policy.tied else policy.embedding) if training.nf4 else policy.parameters
-    return training.bytes_a_weight * whole + NF4 * (policy.parameters - whole)
+    return _stored(policy, training, NF4 if training.nf4 else training.bytes_a_weight)
+
+
+def _stored(model: Architecture, training: Training, linear: float) -> float:
+    """Return the bytes of a model's weights, of which each in a linear layer takes `linear` bytes.
+
+    The embedding and the head have the precision of training.
+    """
+    outside = model.head + (0 if model.tied else model.embedding)
+    return training.bytes_a_weight * outside + linear * (model.parameters - outside)
 
 
 def _held(model: Model | None, training: Training, job: Job) -> float:
-    """Return the bytes of a frozen model, on one GPU; its weights have the precision of the policy's."""
+    """Return the bytes of a frozen model, on one GPU; its weights have the precision of the policy's.
+
+    In mixed precision the linear layers of a reference of GRPO or PPO are kept in the type in which they
+    compute (encore/learning/reference.py). Experts are not linear layers.
+    """
     if model is None:
         return 0.0
-    other = of_model(model)
+    other, mixed = of_model(model), training.half and training.bytes_a_weight == 4
+    if mixed and job.kind in ("grpo", "ppo") and not (job.shard or training.synced or other.sparse):
+        return _stored(other, training, 2)
     return training.bytes_a_weight * other.parameters / (job.gpus if job.shard else 1)
 
 

@@ -152,6 +152,7 @@ def _learning(
         lora=lora.rank if lora else None,
         nf4=bool(lora and lora.quantized),
         scored=_scored(stage) if generation else 0.0,
+        synced=getattr(args, "sync_ref_model", False),
         padded=rows_at_once > 1 and generation is None,
     )
     return training, generation
@@ -212,10 +213,8 @@ def _rollouts(
 
 def _copies(graph: Graph, node: Node, stage: TrainingStage, assumed: Assumptions) -> float:
     """Return the number of sequences in an example: 2 in a pair, 1 in a labelled text, or all of a group."""
-    if isinstance(stage, DpoStage):
-        return 2.0
     if not isinstance(stage, RewardModelStage) or stage.labels:
-        return 1.0
+        return 2.0 if isinstance(stage, DpoStage) else 1.0
     grouped = stage.comparisons == "grouped"
     return float(made(graph, graph.inputs(node)["data"], assumed)[1]) if grouped else 2.0
 

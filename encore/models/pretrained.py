@@ -10,18 +10,21 @@ from typing import Any
 from transformers import AutoConfig, AutoTokenizer
 
 from encore.errors import UserError
+from encore.models.liger import fused
 from encore.runtime import hub_errors
 
 ASKS = "trust_remote_code"  # part of transformers' message about a folder whose code it would have to run
 
 
-def model(kind: Any, folder: str | Path, failing: str, **options: Any) -> Any:
+def model(kind: Any, folder: str | Path, failing: str, liger: bool = False, **options: Any) -> Any:
     """Return the model in `folder`, of `kind`, a class such as transformers' AutoModelForCausalLM.
 
-    `options` are the options of `from_pretrained`. Raises UserError, with a message that begins with
-    `failing`, if there is no such model or if loading it would run the folder's own code.
+    `liger`: whether it computes by Liger's kernels. `options` are the options of `from_pretrained`. Raises
+    UserError, with a message that begins with `failing`, if there is no such model or if loading it would run
+    the folder's own code.
     """
-    return _load(kind, folder, failing, **options, use_safetensors=True)
+    loaded = _load(kind, folder, failing, **options, use_safetensors=True)
+    return fused(loaded) if liger else loaded
 
 
 def tokenizer(folder: str | Path, failing: str) -> Any:

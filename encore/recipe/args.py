@@ -44,7 +44,7 @@ RESERVED = {
     "it is the policy's, or says nothing beside the key chat": "chat_template_path eos_token pad_token",
     "completions.jsonl has all completions": """
         log_completions log_unique_prompts log_multimodal num_completions_to_print""",
-    "no extra of Encore installs Liger": "use_liger_kernel liger_kernel_config",
+    "the losses are TRL's, and use_liger_kernel takes the rest": "liger_kernel_config",
 }
 # The same for keys of model_init_kwargs. Keys that transformers does not read itself go to the model's
 # configuration.
@@ -72,6 +72,7 @@ def _refusals(reasons: Mapping[str, str]) -> dict[str, str]:
 
 REFUSED, REFUSED_OF_MODELS = _refusals(RESERVED), _refusals(RESERVED_OF_MODELS)
 REFUSED |= dict.fromkeys(SHARDING, "set by the stage itself; write resources: {shard: fsdp} instead")
+REFUSED["full_determinism"] = "set by the stage itself; write deterministic: true beside args instead"
 
 
 def _one_of(enumeration: str) -> AfterValidator:
@@ -193,6 +194,8 @@ class TrainingArgs(TrainerArgs):
     max_grad_norm: NotNegative = 1.0  # 0 means that gradients are not clipped
     bf16: bool = False
     fp16: bool = False
+    # whether norms, rotary positions and MLPs are computed by Liger's kernels, on a GPU
+    use_liger_kernel: bool = False
     gradient_checkpointing: bool = False
     gradient_checkpointing_kwargs: dict[str, Any] | None = None
     torch_empty_cache_steps: Positive | None = None

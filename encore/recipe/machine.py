@@ -55,6 +55,8 @@ class Engine(Model):
     # number of completions at once, for backends hf and lean; default: 512 on a CPU, as many as fit into
     # memory on a GPU
     batch_size: Positive | None = None
+    # whether torch and vLLM compute the same numbers in each run on the same GPU, which is slower
+    deterministic: bool = False
 
 
 class Elsewhere(Model):

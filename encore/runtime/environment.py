@@ -13,6 +13,8 @@ from typing import Any
 from encore.errors import UserError
 from encore.runtime import gpus
 
+ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")  # settings of torch's GPU memory: new name, old
+EXPANDABLE = "expandable_segments:True"
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, in malloc.h
 
 
@@ -85,6 +87,17 @@ def keep_memory() -> None:
     if mallopt:
         mallopt(MMAP_THRESHOLD, 32 * 2**20)
         mallopt(TRIM_THRESHOLD, 2**30)
+
+
+def expandable_segments() -> None:
+    """Let torch's blocks of GPU memory grow, unless the user has chosen how torch takes memory.
+
+    Batches are of many widths, and each would otherwise take a new block where no free one is wide enough.
+    Call it before importing torch, in a process without an engine of vLLM that sleeps or spans GPUs: vLLM can
+    then neither give such blocks back nor share them.
+    """
+    if not {*ALLOCATOR} & {*os.environ}:
+        os.environ[ALLOCATOR[0]] = EXPANDABLE
 
 
 def keep_imports() -> None:

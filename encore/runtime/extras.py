@@ -40,6 +40,12 @@ def require_gym(task: str) -> None:
     require("reasoning_gym", f"task.reasoning_gym: {task}, but reasoning-gym", install("gym"), "the task")
 
 
+def require_liger(config: Mapping[str, Any]) -> None:
+    """Raise UserError if a stage's `args` ask for Liger's kernels, which are not installed."""
+    if config.get("args", {}).get("use_liger_kernel"):
+        require("liger_kernel", "args.use_liger_kernel: true, but Liger", install("liger"))
+
+
 def require_bitsandbytes(config: Mapping[str, Any]) -> None:
     """Raise UserError if a stage's `lora` needs weights of 4 bits, but no package can pack them."""
     kind = config.get("lora", {}).get("quantized")

@@ -19,6 +19,8 @@ from trl.scripts.vllm_serve import ScriptArguments, build_command
 from encore.errors import UserError
 from encore.recipe.grpo_args import GrpoArgs
 from encore.runtime import gpus, nodes
+from encore.runtime.determinism import BATCH_INVARIANT
+from encore.runtime.environment import ALLOCATOR, EXPANDABLE
 from encore.runtime.progress import clock_text
 
 HOST = "127.0.0.1"  # the address on the stage's node, which no other node can reach
@@ -61,11 +63,17 @@ def command(
     return build_command(options, our_options)
 
 
-def environment(names: str) -> dict[str, str]:
-    """Return the environment variables of a server. `names`: its GPUs, as in CUDA_VISIBLE_DEVICES."""
+def environment(names: str, deterministic: bool = False) -> dict[str, str]:
+    """Return the environment variables of a server. `names`: its GPUs, as in CUDA_VISIBLE_DEVICES.
+
+    `deterministic`: whether its numbers are independent of which requests it computes together.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_TORCHRUN)}
+    if kept.get(ALLOCATOR[0]) == EXPANDABLE:  # a server on several GPUs could not share such memory
+        del kept[ALLOCATOR[0]]
     # enables the endpoints that receive weights
-    return {**kept, gpus.VISIBLE: names, "VLLM_SERVER_DEV_MODE": "1"}
+    kept |= {gpus.VISIBLE: names, "VLLM_SERVER_DEV_MODE": "1"}
+    return kept | BATCH_INVARIANT if deterministic else kept
 
 
 class Server:

@@ -18,9 +18,13 @@ from typing import Any
 from encore import validity
 from encore.errors import UserError, known
 from encore.recipe.kinds import KINDS
+from encore.recipe.kinds.stage import Stage
+from encore.recipe.kinds.training import TrainingStage
 from encore.runtime import gpus, nodes, provenance, sentinel, tracking
+from encore.runtime.determinism import deterministic
 from encore.runtime.environment import (
     ask_nothing,
+    expandable_segments,
     few_collections,
     keep_imports,
     keep_memory,
@@ -29,7 +33,7 @@ from encore.runtime.environment import (
     roles,
     stop_in_one_line,
 )
-from encore.runtime.extras import require_bitsandbytes, require_vllm
+from encore.runtime.extras import require_bitsandbytes, require_liger, require_vllm
 from encore.runtime.files import NO_ROOM
 from encore.runtime.lock import only_one
 from encore.runtime.progress import Progress
@@ -88,6 +92,16 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
+def _shares_memory(args: Any) -> bool:
+    """Return whether a trainer's `args` ask for a vLLM engine in its process that shares memory.
+
+    It shares it with the trainer, by its sleep mode, or with other GPUs.
+    """
+    if not getattr(args, "use_vllm", False) or args.vllm_mode != "colocate":
+        return False
+    return args.vllm_enable_sleep_mode or args.vllm_tensor_parallel_size > 1
+
+
 def _saved(folder: Path) -> str:
     """Return a phrase for the user about what `folder` has saved of a training if the training ends now."""
     names = (path.name.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*"))
@@ -115,6 +129,7 @@ def work(options: argparse.Namespace, progress: Progress) -> None:
             return progress.say(f"nothing to do: {options.out} is there and valid")
         require_vllm(options.config)
         require_bitsandbytes(options.config)
+        require_liger(options.config)
         if options.track != tracking.NONE:
             tracking.require(options.track)
         if options.nodes > 1:
@@ -133,11 +148,13 @@ def _perform(options: argparse.Namespace, record: dict[str, Any], progress: Prog
     import torch  # imported late, like the stage's imports, because the environment must be set first
 
     torch.set_num_threads(options.threads)
-    run: Run = importlib.import_module(f"encore.stages.{options.kind}").run
-    keep_imports()
-    started = provenance.now()
-    job = Job(options.inputs, options.seed, options.checkpoints, options.out, progress, options.evaluated)
-    outcome = run(options.stage, job)
+    stage: Stage = options.stage
+    with deterministic(stage.deterministic, trains=isinstance(stage, TrainingStage)):
+        run: Run = importlib.import_module(f"encore.stages.{options.kind}").run
+        keep_imports()
+        started = provenance.now()
+        job = Job(options.inputs, options.seed, options.checkpoints, options.out, progress, options.evaluated)
+        outcome = run(stage, job)
     if not gpus.first():
         return
     record["upstream"] = {role: path.as_posix() for role, path in options.inputs.items()}
@@ -171,6 +188,8 @@ def main(arguments: list[str] | None = None) -> int:
         few_collections()
         keep_memory()
         quiet_environment(names_hub(options.config))
+        if isinstance(options.stage, TrainingStage) and not _shares_memory(options.stage.args):
+            expandable_segments()
         gpus.shard(options.shard)
         tracking.choose(options.track, options.name)
         try:

@@ -95,10 +95,10 @@ def positions(model: Any) -> int | None:
 
 
 def loading_options(stage: TuningStage, args: Any) -> dict[str, Any]:
-    """Return the options of `from_pretrained` for the models of a stage, from `args` and `lora`.
+    """Return the options of `pretrained.model` for the models of a stage, from its `args` and `lora`.
 
     `args` is a configuration of TRL. Its `model_init_kwargs` are set to None, because TRL refuses them beside
     a loaded model.
     """
     options, args.model_init_kwargs = args.model_init_kwargs or {}, None
-    return loading(stage.lora, args, options)
+    return loading(stage.lora, args, options) | {"liger": stage.args.use_liger_kernel}

@@ -19,6 +19,7 @@ from encore.learning.fit import clean, fit
 from encore.learning.language_model import LanguageModel
 from encore.models import language_model
 from encore.models.experts import idle
+from encore.models.liger import fused
 from encore.models.packing import collate, document
 from encore.recipe.base import present
 from encore.recipe.kinds import PretrainStage
@@ -36,6 +37,8 @@ def run(stage: PretrainStage, job: Job) -> Outcome:
     texts = corpora.documents(task, present(stage.template), corpus, job.seed)
     tokenizer = worlds.tokenizer(corpora.worlds_of(task, corpus))
     model = language_model.build(present(stage.model), tokenizer, job.seed)
+    if stage.args.use_liger_kernel:
+        fused(model)
     generation = copy.deepcopy(model.generation_config)
     prompts = prompt_ids([prompt for prompt, _ in texts], tokenizer)
     replies = tokenizer([reply + tokenizer.eos_token for _, reply in texts])["input_ids"]

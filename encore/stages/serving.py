@@ -46,7 +46,7 @@ def server(stage: RolloutStage, job: Job, args: Any) -> Iterator[Callable[[], No
     command = vllm_server.command(
         language_model.folder_of(source), host, port, workers, precision(args), args.seed, stage.args
     )
-    environment = vllm_server.environment(names)
+    environment = vllm_server.environment(names, stage.deterministic)
     if machine:
         command = [*nodes.step([machine], workers), *command]
         environment = nodes.environment_of_step(environment)

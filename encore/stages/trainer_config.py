@@ -42,6 +42,7 @@ def arguments(config_class: Any, stage: TrainingStage, workdir: Path, seed: int,
         # no parameter is unused, and TRL's default searches for unused ones at every step
         "ddp_find_unused_parameters": False,
         "logging_nan_inf_filter": False,  # the trainers stop at the first NaN instead of hiding it
+        "use_liger_kernel": False,  # models are loaded with Liger's kernels; the trainers would add its loss
     }
     if not torch.cuda.is_available():
         values |= {"use_cpu": True, "bf16": args.get("bf16") or False, "fp16": False}  # a CPU has no fp16

@@ -1,9 +1,12 @@
 """The command: a real model through lm-eval, its files, its determinism and its failures."""
 
 import json
+import os
 import shutil
+from unittest import mock
 
 import pytest
+import torch
 
 from encore.runtime import files, progress, sentinel
 from encore.runtime.progress import Progress
@@ -51,6 +54,21 @@ def test_files_and_lines(command, heldout, checkpoint, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert all(line.startswith("[r1_zero/cpu/base-recipe/seed0 eval:after] ") for line in lines)
     assert "[r1_zero/cpu/base-recipe/seed0 eval:after] heldout 48/48 completions" in lines
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_deterministic_evaluation_is_so_from_its_first_line(asked, command, heldout, monkeypatch):
+    seen = []
+
+    def measure(*_):
+        seen.append((torch.are_deterministic_algorithms_enabled(), os.environ.get("VLLM_BATCH_INVARIANT")))
+
+    monkeypatch.setattr("evals.measure.measure", measure)
+    config = {"tasks": {"heldout": heldout}, "seed": 0, "deterministic": asked}
+    with mock.patch.dict(os.environ):
+        os.environ.pop("VLLM_BATCH_INVARIANT", None)
+        assert command({}, config=json.dumps(config))[0] == 0
+    assert seen == [(asked, "1" if asked else None)]
 
 
 def test_a_base_model_is_measured_by_each_candidate_template(command, heldout, capsys):

@@ -64,6 +64,8 @@ class Stage(Model):
     version: Positive = 1  # a number to raise if the stage is to run again after a change of code
     seed: Seed | None = None  # seed of a pinned stage, which makes one model for all seeds of a run
     threads: Positive = 1  # number of threads; part of the lineage, because it decides the order of sums
+    # whether torch and vLLM compute the same numbers in each run on the same GPU, which is slower
+    deterministic: bool = False
     resources: Annotated[Resources, Machine()] = Resources()
 
     @classmethod

@@ -9,6 +9,7 @@ from analysis import command_line
 from analysis.numbers.run import Run
 from analysis.provenance import configuration, jobs
 from encore.recipe import load
+from encore.recipe.graph import Graph
 from encore.runtime import suite
 
 
@@ -61,3 +62,15 @@ def test_a_recipe_from_elsewhere_has_a_page(quick, quick_results, plain_page, tm
     assert "<i># mine alone</i>" in text
     assert f"The recipe, with the source of each value: {own}" in text
     assert f"recipe={own}" in text
+
+
+def test_a_page_says_which_jobs_were_deterministic(run, monkeypatch):
+    one, plain, chosen = replace(run, arms=run.arms[:2]), Graph.config, []
+    assert configuration.deterministic(one) == []
+    monkeypatch.setattr(
+        Graph, "config", lambda graph, node: plain(graph, node) | {"deterministic": node.name in chosen}
+    )
+    chosen += ["grpo"]
+    assert configuration.deterministic(one) == [", ".join(f"grpo of {arm}" for arm in one.arms)]
+    chosen += {node.name for node in one.all_nodes()}
+    assert configuration.deterministic(one) == ["every job"]

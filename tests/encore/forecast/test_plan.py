@@ -260,6 +260,21 @@ def test_ppo_by_adapters_holds_no_reference_beside_the_policy():
     assert adapted.reference is None
 
 
+def test_a_reference_is_kept_as_it_computes_unless_it_moves_or_is_spread():
+    """Of the 3.09 billion weights of Qwen2.5-3B, 0.31 lie in its embedding, which is its head too."""
+    job = of_node(GRAPH, Node("four_habits", "gpu", "base-recipe", 0, "grpo", "stage"), Assumptions())
+
+    def held(job: Job) -> float:
+        return memory.of_trainer(job, GPUS["A100"]).reference
+
+    assert held(job) == pytest.approx(2 * 2.775e9 + 4 * 0.311e9, rel=0.01)
+    whole = 4 * of_model(job.policy).parameters
+    assert held(replace(job, training=replace(job.training, synced=True))) == whole
+    assert held(replace(job, training=replace(job.training, half=False))) == whole
+    assert held(replace(job, kind="dpo")) == whole
+    assert held(replace(job, shard=True, gpus=4)) == whole / 4
+
+
 def test_a_model_that_an_earlier_stage_has_stretched_stays_so():
     node = Node("distill", "gpu", "distilled-then-rl", 0, "rl", "stage")
     job = of_node(GRAPH, node, Assumptions())

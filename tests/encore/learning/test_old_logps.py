@@ -6,6 +6,7 @@ from typing import Any
 import hand_made
 import pytest
 import torch
+from transformers import Qwen3ForCausalLM
 
 from encore.learning.minibatch import Minibatch
 from encore.learning.trainer import Method
@@ -51,11 +52,28 @@ def test_ratios_of_bf16_start_at_one(method, args, tmp_path):
     assert measured["ratio/deviation"] == measured["clip_fraction"] == 0.0
 
 
-def test_the_kl_to_a_policy_of_the_same_weights_starts_at_zero(tmp_path):
-    built = hand_made.trainer(tmp_path, **PLAIN, beta=0.04)
-    built.parts.policy.reference.model = built.model
+def beside_a_copy(tmp_path, **args: Any) -> tuple[Any, dict[str, torch.dtype]]:
+    """A trainer whose reference has the weights of its policy; and the types of the reference's weights."""
+    config = hand_made.trainer(tmp_path, **PLAIN).model.config
+    torch.manual_seed(0)  # as the policy is made
+    built = hand_made.trainer(tmp_path, Method(reference=Qwen3ForCausalLM(config)), **PLAIN | args, beta=0.04)
+    reference = built.parts.policy.reference.model
+    return built, {name: weight.dtype for name, weight in reference.named_parameters()}
+
+
+def test_the_kl_to_a_reference_of_the_same_weights_starts_at_zero_although_it_is_half_as_large(tmp_path):
+    built, dtypes = beside_a_copy(tmp_path)
+    assert built.parts.policy.reference.model is not built.model
+    half = {name for name, dtype in dtypes.items() if dtype is torch.bfloat16}
+    assert half == {name for name in dtypes if "_proj" in name}
+    assert {*dtypes.values()} == {torch.bfloat16, torch.float32}
     learn(built)
     assert built._metrics["train"]["kl"] == [0.0] * PARTS
+
+
+@pytest.mark.parametrize("args", [{"bf16": False}, {"sync_ref_model": True, "ref_model_sync_steps": 1}])
+def test_a_reference_that_autocast_does_not_round_or_that_moves_keeps_its_precision(args, tmp_path):
+    assert {*beside_a_copy(tmp_path, **args)[1].values()} == {torch.float32}
 
 
 def test_ratios_of_a_rollout_of_several_rounds_start_at_one(tmp_path, monkeypatch):

@@ -61,9 +61,9 @@ ALLOWED = {
     "the machine": """
         accelerator_config activation_offloading bf16 bf16_full_eval ddp_backend ddp_broadcast_buffers
         ddp_bucket_cap_mb ddp_static_graph ddp_timeout ds3_gather_for_generation fp16 fp16_full_eval
-        full_determinism gradient_checkpointing gradient_checkpointing_kwargs local_rank model_init_kwargs
+        gradient_checkpointing gradient_checkpointing_kwargs local_rank model_init_kwargs
         skip_memory_metrics tf32 torch_compile torch_compile_backend torch_compile_mode
-        torch_empty_cache_steps use_cache use_cpu""",
+        torch_empty_cache_steps use_cache use_cpu use_liger_kernel""",
     "evaluation in training": """
         batch_eval_metrics do_eval do_predict do_train eval_accumulation_steps eval_delay
         eval_do_concat_batches eval_on_start eval_steps eval_strategy eval_use_gather_object
@@ -153,9 +153,10 @@ def test_kinds_with_a_configuration_of_trl():
         ("reward_model", {"chat_template_path": "a/b"}, "chat_template_path: it is the policy's"),
         (
             "grpo",
-            {"use_liger_kernel": True},
-            "use_liger_kernel: no extra of Encore installs Liger; remove it",
+            {"liger_kernel_config": {"cross_entropy": True}},
+            "liger_kernel_config: the losses are TRL's, and use_liger_kernel takes the rest; remove it",
         ),
+        ("sft", {"full_determinism": True}, "full_determinism: set by the stage itself; write deterministic"),
         (
             "grpo",
             {"model_init_kwargs": {"trust_remote_code": True}},

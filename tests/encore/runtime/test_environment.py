@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from encore.runtime.environment import ALLOCATOR, expandable_segments
+from encore.sampling import vllm_server
+
 FAULTS = """
 import resource
 from encore.runtime.environment import keep_memory
@@ -50,3 +53,18 @@ def test_what_a_job_starts_reports_to_nobody(name):
     kept = {key: value for key, value in os.environ.items() if key != name}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=kept)
     assert done.stdout == "1 1\n"
+
+
+@pytest.mark.parametrize("name", [None, *ALLOCATOR])
+def test_blocks_of_gpu_memory_grow_unless_the_user_has_said_how(name, monkeypatch):
+    for each in ALLOCATOR:
+        monkeypatch.setenv(each, "")  # so that it is as before after the test
+        monkeypatch.delenv(each)
+    if name:
+        monkeypatch.setenv(name, "max_split_size_mb:64")
+    expandable_segments()
+    said = [value for each in ALLOCATOR if (value := os.environ.get(each))]
+    assert said == ["max_split_size_mb:64" if name else "expandable_segments:True"]
+    assert (ALLOCATOR[0] in vllm_server.environment("0")) is (
+        name == ALLOCATOR[0]
+    )  # a server has its own way

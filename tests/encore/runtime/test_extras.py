@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from encore.errors import UserError
-from encore.runtime.extras import require_bitsandbytes, require_vllm
+from encore.runtime.extras import require_bitsandbytes, require_liger, require_vllm
 
 WITHOUT = """
 import importlib.util, sys
@@ -93,3 +93,13 @@ def test_weights_of_4_bits_ask_for_bitsandbytes(monkeypatch):
         require_bitsandbytes({"lora": {"quantized": "nf4"}})
     monkeypatch.setattr("encore.runtime.extras.find_spec", lambda name: SimpleNamespace(origin="here"))
     require_bitsandbytes({"lora": {"quantized": "nf4"}})
+
+
+def test_fused_kernels_ask_for_liger(monkeypatch):
+    monkeypatch.setattr("encore.runtime.extras.find_spec", lambda name: None)
+    require_liger({"args": {"use_liger_kernel": False}})
+    require_liger({})
+    with pytest.raises(UserError, match=r"^args\.use_liger_kernel: true, but Liger is not .*\[liger\]"):
+        require_liger({"args": {"use_liger_kernel": True}})
+    monkeypatch.setattr("encore.runtime.extras.find_spec", lambda name: SimpleNamespace(origin="here"))
+    require_liger({"args": {"use_liger_kernel": True}})

@@ -7,6 +7,7 @@ from trl import GRPOConfig
 
 from encore.errors import UserError
 from encore.stages import setup
+from encore.stages.policy import loading_options
 from encore.stages.trainer_config import arguments
 
 ASKED = {"bf16": True, "gradient_checkpointing": True}
@@ -21,6 +22,14 @@ def test_what_only_costs_time_on_a_cpu_is_off_unless_asked_for(tmp_path):
     plain, asked = of(GRPO["args"], tmp_path), of(GRPO["args"] | ASKED, tmp_path)
     assert (plain.bf16, plain.gradient_checkpointing, plain.use_cpu) == (False, False, True)
     assert (asked.bf16, asked.gradient_checkpointing, asked.use_cpu) == (True, True, True)
+
+
+def test_models_are_loaded_with_ligers_kernels_and_the_trainer_adds_none(tmp_path):
+    """Trainers would also replace the model's forward pass, which TRL has by then given its fused head."""
+    for asked in (True, False):
+        args = of(GRPO["args"] | {"use_liger_kernel": asked}, tmp_path)
+        stage = jobs.stage("grpo", {"args": {"use_liger_kernel": asked}})
+        assert (args.use_liger_kernel, loading_options(stage, args)) == (False, {"liger": asked})
 
 
 def test_a_gpu_without_bf16_is_refused_in_one_line(tmp_path, monkeypatch):
