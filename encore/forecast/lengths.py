@@ -141,7 +141,7 @@ def of_documents(graph: Graph, node: Node) -> Lengths | None:
     if data and getattr(stage, "task", None) is None:
         return of_documents(graph, data)
     if isinstance(stage, PretrainStage | SftStage) and stage.corpus is not None:
-        return of_corpus(stage)
+        return of_corpus(stage, _published(graph, node))
     args = getattr(stage, "args", None)
     return _answers(graph, node, asked_by(stage), getattr(args, "max_completion_length", None) or LONGEST)
 
@@ -170,7 +170,7 @@ def of_samples(graph: Graph, node: Node, asked: Prompts, cap: int) -> Lengths | 
     kinds = [
         (share * kind.weight, kind)
         for share, mixture in learnt
-        for kind in _kinds(json.dumps([asked.task.said, asked.template, mixture]))
+        for kind in _kinds(json.dumps([asked.task.said, asked.template, mixture]), _published(graph, node))
     ]
     if reinforced and any(kind.right for _, kind in kinds):  # replies in free form have no answer in tags
         kinds = [(weight * kind.right**AMPLIFIED, kind) for weight, kind in kinds]
@@ -179,13 +179,16 @@ def of_samples(graph: Graph, node: Node, asked: Prompts, cap: int) -> Lengths | 
     )
 
 
-def of_corpus(stage: PretrainStage | SftStage) -> Lengths:
-    """Return the lengths of the documents of a stage's corpus."""
+def of_corpus(stage: PretrainStage | SftStage, published: bool = False) -> Lengths:
+    """Return the lengths of the documents of a stage's corpus.
+
+    `published`: whether a published model reads them, whose tokens are of several characters.
+    """
     return _mean(
         [
             (part.share * kind.weight, kind.prompt, fmean(kind.completions))
             for part in _parts(stage)
-            for kind in _kinds(json.dumps([part.task.said, part.template, part.mixture]))
+            for kind in _kinds(json.dumps([part.task.said, part.template, part.mixture]), published)
         ]
     )
 
@@ -225,24 +228,42 @@ def corpus_of(graph: Graph, node: Node, world: str) -> tuple[list[tuple[float, M
     return learnt, isinstance(stage, RolloutStage | PolicyGradientStage) or earlier
 
 
+def _published(graph: Graph, node: Node) -> bool:
+    """Return whether the policy of a job comes from a published model, not from one that was made here."""
+    inputs = graph.inputs(node)
+    source = inputs.get("model" if node.kind == "eval" else "policy")
+    if source is not None:
+        return _published(graph, source)
+    return node.kind == "eval" or not isinstance(graph.stage(node), PretrainStage)
+
+
 @cache
-def _kinds(written: str) -> tuple[_Kind, ...]:
-    """Return the kinds of documents that `[task, template, mixture]`, given as JSON, describes."""
+def _kinds(written: str, published: bool) -> tuple[_Kind, ...]:
+    """Return the kinds of documents that `[task, template, mixture]`, given as JSON, describes.
+
+    `published`: whether a published model reads them.
+    """
     task, template, mixture = json.loads(written)
     world = worlds.make(task)
     return tuple(
-        _kind(world, template, name, weight, dials)
+        _kind(world, template, name, weight, dials, published)
         for name, weight, dials in zip(*worlds.mix(world, mixture), strict=True)
     )
 
 
-def _kind(world: worlds.World, template: str, name: str, weight: float, dials: Mapping[str, float]) -> _Kind:
+def _kind(
+    world: worlds.World, template: str, name: str, weight: float, dials: Mapping[str, float], published: bool
+) -> _Kind:
     rng = random.Random(f"{world.name} {name}")
+
+    def tokens(text: str) -> int:
+        return round(len(text) / CHARACTERS) if published else length(world, text)
+
     prompts, completions, right = [], [], 0
     for _ in range(COUNTED):
         problem = world.problem(rng)
         document = world.document(problem, name, rng, **dials)
-        prompts.append(length(world, worlds.prompt(template, problem.question) + problem.begun))
-        completions.append(length(world, document.removeprefix(problem.begun)) + 1)
+        prompts.append(tokens(worlds.prompt(template, problem.question) + problem.begun))
+        completions.append(tokens(document.removeprefix(problem.begun)) + 1)
         right += f"<answer>{problem.answer}</answer>" in document  # verifying may take a sandbox
     return _Kind(weight, fmean(prompts), tuple(completions), right / COUNTED)

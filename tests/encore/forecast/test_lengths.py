@@ -46,6 +46,21 @@ def test_a_corpus_is_as_long_as_its_documents(recipe, name, arm):
     assert mean.completion == pytest.approx(fmean(len(text) + 1 for _, text in ids), rel=0.05)
 
 
+def test_a_published_model_reads_several_characters_a_token():
+    """The tokenizer of a world has a token for most letters, a published one for some three."""
+    node = stage("instructgpt", "sft", scale="small")
+    made = GRAPH.stage(node)
+    texts = [
+        text for pair in corpora.documents(made.task, made.template, made.corpus, seed=1) for text in pair
+    ]
+    mean = lengths.of_documents(GRAPH, node)
+    read = (mean.prompt + mean.completion - 1) * lengths.CHARACTERS
+    assert read == pytest.approx(2 * fmean(map(len, texts)), rel=0.05)
+    assert lengths.of_documents(GRAPH, stage("instructgpt", "ppo", scale="small")).prompt == pytest.approx(
+        mean.prompt, rel=0.05
+    )
+
+
 def test_answers_are_of_the_kinds_that_the_policy_has_learnt_last():
     """r1's cold start brings kinds of its own; R1-Zero goes on from the base's, of which many only guess."""
     begun, from_base = (
