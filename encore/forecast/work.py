@@ -240,8 +240,10 @@ def _scored(stage: Learning) -> float:
     """Return the forward passes for old log-probabilities, per sequence and optimizer step."""
     if not isinstance(stage, RolloutStage):
         return 0.0
-    is_stale = stage.steps_a_rollout > 1 or isinstance(stage, PpoStage)
-    return 1 / stage.args.num_iterations if is_stale else 0.0
+    is_needed = stage.steps_a_rollout > 1 or isinstance(stage, PpoStage)
+    if isinstance(stage, GrpoStage) and stage.max_staleness:  # otherwise the sampler's are taken
+        is_needed = stage.args.vllm_importance_sampling_correction
+    return 1 / stage.args.num_iterations if is_needed else 0.0
 
 
 def _labels(graph: Graph, node: Node, stage: LabelStage, job: Job, assumed: Assumptions) -> Job:
