@@ -70,7 +70,7 @@ class AheadSampler(Sampler):
         return ceil(steps / self._micro_batches)
 
     def sample(self, prompts: list[str], cap: int) -> Sampled:
-        """Return the rollout of `prompts`, which are those of the oldest one in flight."""
+        """Return the oldest rollout in flight, whose prompts are `prompts`."""
         last = min(self.version + self.ahead + 1, self.rollouts)
         if self.drawn < last:
             self._load()

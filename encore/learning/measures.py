@@ -105,7 +105,7 @@ class Measures:
             self.add(name, value)
 
     def staleness(self, versions: int) -> None:
-        """Add the staleness of a rollout, in versions of the policy; the maximum is that of the log line."""
+        """Add the staleness of a rollout, in versions of the policy."""
         self.add("staleness/mean", versions)
         self.set("staleness/max", max([versions, *self.log["staleness/max"]]))
 

@@ -1,4 +1,4 @@
-"""How a stage `grpo` samples its rollouts: of which prompts, how long, with which tool, and how far ahead."""
+"""The sampling of a stage `grpo`: its prompts, the length of completions, tools, and sampling ahead."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -41,7 +41,7 @@ class SamplingStage(DomainStage):
     )
     learn_results: bool = False  # whether the tool's results are in the loss too
     # The number of rollouts that are sampled ahead, as in asynchronous RL: after the policy has sampled a
-    # rollout, it learns from so many others before it learns from this one. Whoever samples,
+    # rollout, it learns from this number of others before it learns from it. Whoever samples,
     # args.vllm_importance_sampling_correction corrects for it: encore/learning/ahead.py
     max_staleness: Annotated[int, Field(ge=0)] | None = None
 
