@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import stage_runs
+import torch
 from stage_runs import at_training_step
+from test_several_processes import both, weights, with_batch
 
 POLICY = "results/pretrain/metrics.json"
 ROLLOUTS = 7  # of 4 updates, the last one of 2
@@ -85,3 +87,21 @@ def test_killed_and_rerun(step: int, ahead: int, correction: bool, base: Path, u
     assert run(base, folder, ahead, correction) == 0, (folder / "err.txt").read_text()
     expected = stage_runs.outputs(unbroken[ahead, correction], "grpo")
     assert stage_runs.outputs(folder, "grpo") == expected
+
+
+@pytest.mark.slow
+def test_two_processes_have_their_parts_of_each_rollout_in_flight(base: Path, tmp_path: Path):
+    """With nothing ahead they learn what they learn in synchronous training; with one they do not."""
+    args = {"steps_per_generation": None, "generation_batch_size": 16, "max_steps": 12}
+    args["vllm_importance_sampling_correction"] = True
+    plain = {**with_batch(stage_runs.GRPO, gradient_accumulation_steps=2, **args), "sampler": "lean"}
+    learned = []
+    for ahead in (None, 0, 1):
+        folder = tmp_path / str(ahead)
+        shutil.copytree(base, folder, ignore=shutil.ignore_patterns("*.txt"))
+        keys = {} if ahead is None else {"max_staleness": ahead}
+        command = stage_runs.command("grpo", plain | keys, policy=POLICY)
+        assert both("grpo", command, folder) == [0, 0], (folder / "err.txt").read_text()
+        learned.append(weights(folder / "checkpoints/grpo"))
+    assert all(torch.equal(weight, learned[1][name]) for name, weight in learned[0].items())
+    assert not all(torch.equal(weight, learned[2][name]) for name, weight in learned[0].items())
