@@ -51,6 +51,8 @@ def cut_stage(config: Config, rows: int, problems: int, from_cut: bool) -> Short
     kind, short = config["run"], {key: value for key, value in config.items() if key != "evaluate_every"}
     if kind in SPREAD:
         short["args"] = {**config["args"], "max_steps": STEPS, "logging_steps": 1}
+        if "max_staleness" in config:  # otherwise the first step would sample for both
+            short["max_staleness"] = 0
     elif kind == "policy_gradient":
         short["args"] = {**config["args"], "epochs": STEPS}
     elif kind in DRAWS and problems > rows:

@@ -202,8 +202,7 @@ def _rollouts(
     if isinstance(stage, PolicyGradientStage) or not stage.args.use_vllm:
         by_half = not isinstance(stage, PolicyGradientStage) and stage.args.bf16
         return replace(every, engine="hf", bytes_a_weight=2 if by_half else 4), steps
-    args = stage.args
-    share = args.vllm_gpu_memory_utilization
+    args, share = stage.args, stage.args.vllm_gpu_memory_utilization
     if args.vllm_mode == "server":
         share = share if "vllm_gpu_memory_utilization" in args.model_fields_set else SERVED
         return replace(every, engine="server", width=max(job.server, 1), share=share), steps
@@ -239,8 +238,9 @@ def _scored(stage: Learning) -> float:
     """Return the forward passes for old log-probabilities, per sequence and optimizer step."""
     if not isinstance(stage, RolloutStage):
         return 0.0
-    is_stale = stage.steps_a_rollout > 1 or isinstance(stage, PpoStage)
-    return 1 / stage.args.num_iterations if is_stale else 0.0
+    several = stage.steps_a_rollout > 1 or isinstance(stage, PpoStage)
+    ahead = isinstance(stage, GrpoStage) and stage.max_staleness  # if not corrected, the sampler's serve
+    return (stage.args.vllm_importance_sampling_correction if ahead else several) / stage.args.num_iterations
 
 
 def _labels(graph: Graph, node: Node, stage: LabelStage, job: Job, assumed: Assumptions) -> Job:

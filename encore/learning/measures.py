@@ -14,6 +14,7 @@ from encore.learning.completions import Record, by_calls, by_correctness, by_dom
 from encore.learning.entropy import EntropyBonus
 from encore.learning.loss_metrics import loss_metrics
 from encore.learning.minibatch import Minibatch
+from encore.learning.policy import Policy
 from encore.learning.ratio_statistics import RatioStatistics
 from encore.learning.resumable import State
 from encore.learning.sampler_gap import SamplerGap
@@ -103,6 +104,11 @@ class Measures:
         for name, value in told.items():
             self.add(name, value)
 
+    def staleness(self, versions: int) -> None:
+        """Add the staleness of a rollout, in versions of the policy."""
+        self.add("staleness/mean", versions)
+        self.set("staleness/max", max([versions, *self.log["staleness/max"]]))
+
     def sampler(self, batch: Minibatch) -> None:
         """Add how far the sampler's log-probabilities are from the policy's, if the loss corrects for it."""
         if batch.correction is None:
@@ -152,10 +158,13 @@ class Measures:
 
     # -- a micro-batch ---------------------------------------------------------------------------------------
 
-    def loss(self, minibatch: Minibatch, batch: Batch, entropy: Tensor, terms: Terms, used: int) -> None:
+    def loss(
+        self, minibatch: Minibatch, batch: Batch, entropy: Tensor, terms: Terms, used: int, policy: Policy
+    ) -> None:
         """Add the metrics of a micro-batch's loss. `entropy`: (B, T).
 
-        `used` is the number of micro-batches that have learned from the rollout before this one.
+        `used` is the number of micro-batches that have learned from the rollout before this one. The gap to
+        a sampler with older weights is not measured.
         """
         args, state = self.trainer.args, self.trainer.state
         for name, value in loss_metrics(
@@ -168,7 +177,8 @@ class Measures:
             self.entropy_bonus.add(entropy, counted, self.accelerator)
             self.add("entropy_coef", self.entropy_bonus.coef)
         logps, mask = batch.logp.detach(), batch.mask
-        if batch.sampled is not None and used < args.gradient_accumulation_steps:
+        fresh = used < args.gradient_accumulation_steps and not policy.sampler.staleness
+        if batch.sampled is not None and fresh:
             self.gap.add(batch.sampled, logps, mask, self.accelerator)
         old = logps if minibatch.old is None else minibatch.old  # log pi_old without the noise
         self.ratios.add(
@@ -176,7 +186,7 @@ class Measures:
             mask,
             terms.cut,
             self.accelerator,
-            at_start=None if used else logps - old,
+            at_start=None if used or policy.old_samples else logps - old,
             counted=state.global_step + 1 > state.max_steps * (1 - FIFTH),
         )
         if self.of_critic:

@@ -25,26 +25,17 @@ from encore.errors import UserError
 from encore.learning import minibatch
 from encore.learning.completions import Record, correct
 from encore.learning.minibatch import Minibatch
-from encore.learning.resumable import EPOCH_STRIDE, State, last_checkpoint
+from encore.learning.prompt_order import rows_of
+from encore.learning.resumable import State, last_checkpoint
 from encore.learning.rollouts import Rollouts
 from encore.learning.scoring import Row
 
 
-def prompts_of(number: int, prompts: int, available: int, seed: int, shuffle: bool = True) -> list[int]:
-    """Return the indices of the `prompts` prompts of round `number`; rounds count from 0 over the whole run.
-
-    They are in the order of `EpochOrder`: a permutation of the `available` prompts in each epoch, without the
-    last prompts if they do not fill a round. The first round therefore has the same prompts as a run without
-    dynamic sampling.
-    """
-    epoch, place = divmod(number, available // prompts)
-    generator = torch.Generator().manual_seed(seed + EPOCH_STRIDE * epoch)
-    order = torch.randperm(available, generator=generator) if shuffle else torch.arange(available)
-    return order[place * prompts : (place + 1) * prompts].tolist()
-
-
 class MixedGroups(Rollouts):
-    """Rollouts of mixed groups. They keep their own place in the data, apart from the dataloader's."""
+    """Rollouts of mixed groups. They keep their own place in the data, apart from the dataloader's.
+
+    The first round has the same prompts as a run without dynamic sampling.
+    """
 
     rounds_drawn = 0  # rounds so far, which alone decide the next prompts
 
@@ -69,7 +60,8 @@ class MixedGroups(Rollouts):
         parts: list[Minibatch] = []
         mixed_groups, lines, flags = 0, [], []
         while True:
-            sampled, records = self.round(self.fresh(needed))
+            sampled, records = self.round(rows_of(self.trainer, self.rounds_drawn, len(rows)))
+            self.rounds_drawn += 1
             lines += self.gathered(records)
             right = [correct(row) for row in records]
             mixed = [0 < sum(right[i : i + size]) < size for i in range(0, len(right), size)]
@@ -95,18 +87,6 @@ class MixedGroups(Rollouts):
         self.record(lines)
         pad_token = self.trainer.processing_class.pad_token_id
         return minibatch.joined([part for part in parts if len(part)], pad_token)
-
-    def fresh(self, groups: int) -> list[Row]:
-        """Return the next rows for this process, each prompt repeated for the completions of its group."""
-        trainer, processes = self.trainer, self.trainer.accelerator.num_processes
-        first = trainer.accelerator.process_index * groups
-        available = len(trainer.train_dataset)
-        chosen = prompts_of(
-            self.rounds_drawn, groups * processes, available, trainer.args.seed, trainer.shuffle_dataset
-        )
-        self.rounds_drawn += 1
-        rows = [trainer.train_dataset[number] for number in chosen[first : first + groups]]
-        return [dict(row) for row in rows for _ in range(trainer.num_generations)]
 
     def nothing_to_learn(self, rows: list[Record]) -> str:
         """Return the error message for `rows`, the completions of all rounds, in which no group is mixed."""

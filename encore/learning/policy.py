@@ -13,7 +13,7 @@ minibatch by minibatch, exactly as the loss will compute \pi. Until the policy c
 exactly 1.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -27,7 +27,7 @@ from trl.models.utils import disable_gradient_checkpointing
 from encore.learning import shared_prompts
 from encore.learning.minibatch import Minibatch, Tokens
 from encore.learning.reference import Reference
-from encore.learning.samplers import Sampled
+from encore.learning.samplers import Sampled, Sampler
 from encore.models.packing import IGNORED, in_order, longest_first, piece_rows, to_the_left
 
 
@@ -42,16 +42,24 @@ class LogProbs(NamedTuple):
 class Policy:
     """The model that a trainer of TRL trains, and its reference."""
 
-    def __init__(self, trainer: Any, reference: Reference | None, in_rewards: bool, share_prompts: bool):
-        """Take a trainer's model and its `reference`, which is None without a KL term.
+    def __init__(
+        self,
+        trainer: Any,
+        sampler: Sampler,
+        reference: Reference | None,
+        in_rewards: bool,
+        share_prompts: bool,
+    ):
+        """Take a trainer's model, its `sampler`, and its `reference`, which is None without a KL term.
 
         `in_rewards`: the rewards contain the KL. `share_prompts`: a prompt is read once for all its
         completions.
         """
-        self.share_prompts = share_prompts
+        self.sampler, self.share_prompts = sampler, share_prompts
         self.trainer, self.reference, self.in_rewards = trainer, reference, in_rewards
         args = trainer.args
-        self.corrects = args.use_vllm and args.vllm_importance_sampling_correction
+        inexact = args.use_vllm or sampler.ahead > 0
+        self.corrects = inexact and args.vllm_importance_sampling_correction
         updates = args.steps_per_generation * args.num_iterations  # micro-batches that learn from a rollout
         aligned = args.gradient_accumulation_steps % updates == 0
         self.needs_old = not aligned or self.corrects or in_rewards
@@ -66,6 +74,11 @@ class Policy:
         return whole and accelerator.device.type == "cpu"
 
     @property
+    def old_samples(self) -> bool:
+        """Whether pi_old is the older policy that sampled the present rollout: encore/learning/ahead.py."""
+        return self.sampler.staleness > 0 and not self.corrects
+
+    @property
     def postpones(self) -> bool:
         """Whether pi_old and pi_ref of a rollout are computed only after its shuffle.
 
@@ -78,16 +91,19 @@ class Policy:
     def sampled(self, tokens: Tokens, sampled: Sampled) -> tuple[Tensor | None, Tensor | None]:
         """Return log pi_old and log pi_ref of a new rollout, each (B, T); None if not needed now.
 
-        The sampler's log-probabilities serve as pi_old if they differ from the policy's by rounding alone.
+        The sampler's log-probabilities serve as pi_old if they differ from the policy's by rounding alone, or
+        if pi_old is an older policy.
         """
-        if self.postpones:
-            return None, None
-        rows = self.trainer.args.per_device_train_batch_size
+        fresh = not self.sampler.staleness
+        equal = self.needs_old and sampled.exact and self.fine and fresh
         old = reference = None
+        if sampled.logps and (equal or self.old_samples):
+            old = self.as_rectangle(sampled.logps, tokens.time)
+        if self.postpones:
+            return old, None
+        rows = self.trainer.args.per_device_train_batch_size
         with torch.no_grad(), self.without_checkpointing():
-            if self.needs_old and sampled.exact and sampled.logps and self.fine:
-                old = self.as_rectangle(sampled.logps, tokens.time)
-            elif self.needs_old:
+            if self.needs_old and old is None:
                 old = self.logps(self.trainer.model, tokens, rows).logp
             if self.reference:
                 reference = self.of_reference(tokens, rows)
@@ -99,7 +115,7 @@ class Policy:
             return batch
         old, reference = batch.old, batch.ref
         with torch.no_grad(), self.without_checkpointing():
-            if self.needs_old:
+            if self.needs_old and not self.old_samples:
                 old = self.logps(self.trainer.model, batch).logp
             if self.needs_reference and self.reference and self.reference.model is not None:
                 reference = self.of_reference(batch)
@@ -137,10 +153,17 @@ class Policy:
             return LogProbs(*shared_prompts.logps(model, tokens, rows, with_entropy, accelerator))
         return without_padding(model, tokens, rows, with_entropy, accelerator)
 
-    def as_rectangle(self, logps: list[list[float]], width: int) -> Tensor:
-        """Return the sampler's log-probabilities in the precision of the policy, (B, width), 0 at padding."""
+    def as_rectangle(self, logps: Sequence[Sequence[float | None]], width: int) -> Tensor:
+        """Return the sampler's log-probabilities, (B, width): 0 at padding, NaN where it reports none.
+
+        They are in the precision of the policy, or in float32 if that is higher.
+        """
         weight = next(self.trainer.model.parameters())
-        rows = [torch.tensor(row, dtype=weight.dtype, device=weight.device) for row in logps]
+        dtype = torch.promote_types(weight.dtype, torch.float32)
+        rows = [
+            torch.tensor([torch.nan if x is None else x for x in row], dtype=dtype, device=weight.device)
+            for row in logps
+        ]
         return torch.stack([pad(row, (0, width - len(row))) for row in rows])
 
     @contextmanager

@@ -62,6 +62,10 @@ class TrlSampler:
         if self.asked != (cap, [*also]):
             self.asked = (cap, [*also])
             self.ask(cap, [*also])
+        return self.generated(contexts, alike)
+
+    def generated(self, contexts: TokenLists, alike: int) -> tuple[TokenLists, Logps]:
+        """Return what `draw` returns, by the present settings."""
         return self.trainer._generate_single_turn(contexts, None, {}, alike)
 
     def ask(self, cap: int, also: list[int]) -> None:
@@ -76,6 +80,21 @@ class TrlSampler:
         else:
             trainer.generation_config.max_new_tokens, trainer.generation_config.eos_token_id = cap, ends
             trainer.generation_kwargs |= {"max_new_tokens": cap, "eos_token_id": ends}
+
+
+class ServerSampler(TrlSampler):
+    """The sampling of a vLLM server that gets new weights from `load` alone.
+
+    TRL sends the weights before it asks. Here a thread asks while other weights are learned.
+    """
+
+    def load(self) -> None:
+        """Send the policy's weights to the server, which must not be sampling."""
+        self.trainer.vllm_generation.sync_weights()
+
+    def generated(self, contexts: TokenLists, alike: int) -> tuple[TokenLists, Logps]:
+        _, ids, likeliest, _ = self.trainer.vllm_generation.generate(contexts, None, alike)
+        return ids, [[best[0] for best in row] for row in likeliest]
 
 
 class LeanSampler:
@@ -98,15 +117,25 @@ class LeanSampler:
 class Sampler:
     """A sampler of a completion of each prompt."""
 
+    ahead = 0  # number of rollouts that are sampled ahead of the updates
+    staleness = 0  # number of rollouts that the policy has learned from since it sampled the present one
+
     def __init__(self, trainer: Any, drawing: Draw):
         self.trainer, self.drawing = trainer, drawing
 
     def sample(self, prompts: list[str], cap: int) -> Sampled:
         """Sample completions of at most `cap` tokens; prompts of one group follow each other."""
+        return self.completed(self.tokenized(prompts), cap)
+
+    def tokenized(self, prompts: list[str]) -> TokenLists:
+        """Return the token ids of prompts."""
         # TRL would put a second BOS before a text that a chat template has made
-        ids = prompt_ids(prompts, self.trainer.processing_class)
-        completions, logps = self.drawing.draw(ids, cap, alike=self.trainer.num_generations)
-        return Sampled(ids, completions, logps, self.drawing.exact)
+        return prompt_ids(prompts, self.trainer.processing_class)
+
+    def completed(self, prompts: TokenLists, cap: int) -> Sampled:
+        """Sample as `sample` does, from the token ids of prompts."""
+        completions, logps = self.drawing.draw(prompts, cap, alike=self.trainer.num_generations)
+        return Sampled(prompts, completions, logps, self.drawing.exact)
 
 
 class ToolSampler(Sampler):
@@ -120,14 +149,13 @@ class ToolSampler(Sampler):
         super().__init__(trainer, drawing)
         self.tool, self.learn_results = tool, learn_results
 
-    def sample(self, prompts: list[str], cap: int) -> Sampled:
+    def completed(self, prompts: TokenLists, cap: int) -> Sampled:
         tokenizer = self.trainer.processing_class
-        ids = prompt_ids(prompts, tokenizer)
-        talks = converse(ids, cap, self.drawing.draw, self.tool, tokenizer)
+        talks = converse(prompts, cap, self.drawing.draw, self.tool, tokenizer)
         # if results are learned, no log-probabilities are passed on: the sampler reports none for results
         known = bool(talks[0].logps) and not self.learn_results
         return Sampled(
-            ids,
+            prompts,
             [talk.ids for talk in talks],
             [talk.logps for talk in talks] if known else None,
             self.drawing.exact,

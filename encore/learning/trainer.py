@@ -3,7 +3,7 @@
 | part         | what it does                                                                               |
 |--------------|--------------------------------------------------------------------------------------------|
 | rollouts     | draws completions, has them scored, cuts them into minibatches: `rollouts`, `mixed_groups` |
-| sampler      | `samplers`: transformers or vLLM by TRL, our decoder, a policy that calls a tool           |
+| sampler      | `samplers`: transformers or vLLM by TRL, our decoder, a policy that calls a tool; `ahead`  |
 | scorer       | `scoring`: the rewards of completions                                                      |
 | estimator    | `estimators`: advantages of groups, of a moving average, of steps, of a critic             |
 | policy       | `policy`: log-probabilities of policy, old policy and reference                            |
@@ -19,23 +19,25 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 from trl import GRPOTrainer
 from trl.trainer.callbacks import SyncRefModelCallback
-from trl.trainer.utils import RepeatSampler
 
 from encore.learning import estimators
+from encore.learning.ahead import AheadSampler
 from encore.learning.critic import LearningCritic
 from encore.learning.entropy import EntropyBonus
 from encore.learning.measures import Measures
 from encore.learning.minibatch import Minibatch
 from encore.learning.mixed_groups import MixedGroups
 from encore.learning.policy import Policy
+from encore.learning.prompt_order import EpochOrder
 from encore.learning.ptx import Ptx, PtxLoss
 from encore.learning.reference import beside
-from encore.learning.resumable import EPOCH_STRIDE, Part, Resumable
+from encore.learning.resumable import Part, Resumable
 from encore.learning.rollouts import Options, Rollouts
-from encore.learning.samplers import LeanSampler, Sampler, ToolSampler, TrlSampler
+from encore.learning.samplers import Draw, LeanSampler, Sampler, ServerSampler, ToolSampler, TrlSampler
 from encore.learning.scoring import Scorer, every_completion, every_weighted_reward
 from encore.models import lora
 from encore.models.critic import Critic
@@ -65,6 +67,7 @@ class Method:
     share_prompts: bool = False  # whether a prompt is read once for all its completions
     tool: Tool | None = None
     max_rounds: int | None = None  # most rounds of dynamic sampling; None without dynamic sampling
+    max_staleness: int | None = None  # rollouts that are sampled ahead; None to sample without a queue
     advantage: str | None = None  # a name of `estimators.of_stage`; None means TRL's estimator
     read_steps: Reader | None = None  # the reader of steps for the advantage `process`
     importance_ratio: str | None = None  # a level of `grpo.importance_ratio` that TRL lacks
@@ -86,24 +89,6 @@ class Parts:
     objective: Objective
     extra_losses: list[ExtraLoss]
     kept: dict[str, Part]  # parts with a state in each checkpoint, in the order in which they are restored
-
-
-class EpochOrder(RepeatSampler):
-    """TRL's sampler of prompts, with an order fixed by the number of the epoch.
-
-    In epoch 0 it is TRL's order.
-    """
-
-    epoch = 0
-    seed: int
-
-    def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
-
-    def __iter__(self):
-        if self.shuffle:
-            self.generator.manual_seed(self.seed + EPOCH_STRIDE * self.epoch)
-        return super().__iter__()
 
 
 class RolloutTrainer(Resumable, GRPOTrainer):
@@ -152,7 +137,7 @@ class RolloutTrainer(Resumable, GRPOTrainer):
         assert entropy is not None
         batch = self.loss_batch(inputs, logp, entropy)
         terms = parts.objective(batch, self.args)
-        parts.measures.loss(inputs, batch, entropy, terms, parts.rollouts.used)
+        parts.measures.loss(inputs, batch, entropy, terms, parts.rollouts.used, parts.policy)
         loss = terms.loss
         if balance is not None:
             parts.measures.add_mean("aux_loss", balance)
@@ -164,7 +149,9 @@ class RolloutTrainer(Resumable, GRPOTrainer):
     def loss_batch(self, minibatch: Minibatch, logp: Tensor, entropy: Tensor) -> Batch:
         """Return the tensors of the loss; `logp` and `entropy`, (B, T), belong to the present policy."""
         mask, advantages, bonus = minibatch.loss_mask, minibatch.advantages, self.parts.measures.entropy_bonus
-        old = logp.detach() if minibatch.old is None else minibatch.old
+        old = logp.detach()
+        if minibatch.old is not None:  # NaN where a sampler with older weights reports nothing
+            old = torch.where(minibatch.old.isnan(), old, minibatch.old)
         step_tokens, learning = self.parts.rollouts.step_tokens(), self.args.top_entropy_quantile
         return Batch(
             logp=logp,
@@ -196,9 +183,12 @@ def _assembled(trainer: Any, method: Method) -> Parts:
         reference = beside(method.reference, trainer)
         if reference.model is not None and args.sync_ref_model:
             trainer.add_callback(SyncRefModelCallback(reference.model, trainer.accelerator))
-    policy = Policy(trainer, reference, in_rewards=of_critic, share_prompts=method.share_prompts)
     extra_losses: list[ExtraLoss] = []
     kept: dict[str, Part] = {"measures": measures}
+    sampler = _sampler(trainer, method)
+    if method.max_staleness is not None:
+        sampler = kept["ahead"] = AheadSampler(sampler, method.max_staleness, measures)
+    policy = Policy(trainer, sampler, reference, in_rewards=of_critic, share_prompts=method.share_prompts)
     estimator: estimators.Estimator
     if method.critic is not None:
         critic = LearningCritic(method.critic, method.ppo, trainer, measures)
@@ -209,10 +199,6 @@ def _assembled(trainer: Any, method: Method) -> Parts:
         estimator = estimators.of_stage(method.advantage, args, method.read_steps)
     if method.ptx:
         extra_losses.append(PtxLoss(method.ptx, trainer, measures).loss)
-    drawing = LeanSampler(trainer) if method.lean else TrlSampler(trainer)
-    sampler = Sampler(trainer, drawing)
-    if method.tool:
-        sampler = ToolSampler(trainer, drawing, method.tool, method.rollouts.learn_results)
     scorer = Scorer(trainer, every_weighted_reward if of_critic else every_completion)
     ingredients = (trainer, sampler, scorer, policy, estimator, measures, method.rollouts)
     rounds = method.max_rounds
@@ -223,3 +209,15 @@ def _assembled(trainer: Any, method: Method) -> Parts:
     level = method.importance_ratio or args.importance_sampling_level
     objective = method.objective or partial(grpo.loss, level=level)
     return Parts(policy, rollouts, measures, objective, extra_losses, kept)
+
+
+def _sampler(trainer: Any, method: Method) -> Sampler:
+    """Return the sampler of a new trainer's rollouts, which samples them when they are learned from."""
+    drawing: Draw = TrlSampler(trainer)
+    if method.lean:
+        drawing = LeanSampler(trainer)
+    elif method.max_staleness and trainer.args.use_vllm and trainer.args.vllm_mode == "server":
+        drawing = ServerSampler(trainer)
+    if method.tool:
+        return ToolSampler(trainer, drawing, method.tool, method.rollouts.learn_results)
+    return Sampler(trainer, drawing)

@@ -1,8 +1,10 @@
-r"""Importance weights that correct for a sampler such as vLLM, whose probabilities differ from the policy's.
+r"""Importance weights that correct for a sampler whose probabilities differ from the policy's.
 
-\pi_s is the distribution that the sampler says it drew from, and \pi_old the policy with the same weights.
-The loss of a token is multiplied by w = \pi_old / \pi_s (Yao et al. 2025, "Your efficient RL framework
-secretly brings you off-policy RL training"). The modes are the values of TRL's
+\pi_s is the distribution that the sampler says it drew from, and \pi_old the policy when it begins to learn
+from the rollout. They differ because another engine such as vLLM samples, which rounds otherwise, or because
+older weights have sampled (encore/learning/ahead.py). The loss of a token is multiplied by
+w = \pi_old / \pi_s (Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy RL
+training"). The modes are the values of TRL's
 `vllm_importance_sampling_mode`.
 """
 

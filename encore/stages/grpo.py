@@ -65,7 +65,7 @@ def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callabl
     curve, scalars = setup.record(job, done.history, trainer.parts.measures.ratios, log)
     parameters = lora.parameters(ready.policy.model)
     passes = 2 + 6 * args.num_iterations + 2 * (args.beta != 0)
-    passes += 2 * (args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations) != 0)
+    passes += 2 * trainer.parts.policy.needs_old
     return Outcome(
         metrics={
             **scalars,
@@ -99,6 +99,7 @@ def _method(stage: GrpoStage, ready: setup.Setup, log: CompletionsLog | None) ->
         share_prompts=stage.share_prompts,
         tool=stage.tool,
         max_rounds=stage.dynamic_sampling.max_rounds if stage.dynamic_sampling else None,
+        max_staleness=stage.max_staleness,
         advantage=stage.advantage,
         read_steps=step_rewards.reader(world, ready.policy.tokenizer) if world else None,
         importance_ratio=stage.importance_ratio,

@@ -38,10 +38,10 @@ GRPO: dict[str, Any] = stage_runs.GRPO["args"] | {
 }
 
 
-def grpo(policy: Path, mode: dict[str, Any]) -> list[str]:
-    """The arguments of a `grpo` stage with vLLM."""
+def grpo(policy: Path, mode: dict[str, Any], **keys: Any) -> list[str]:
+    """The arguments of a `grpo` stage with vLLM; `mode` are further arguments of TRL."""
     model = {"path": sentinel.read_sentinel(policy)["model"]}
-    config = stage_runs.GRPO | {"args": GRPO | mode, "model": model}
+    config = stage_runs.GRPO | {"args": GRPO | mode, "model": model} | keys
     return ["grpo", *stage_runs.command("grpo", config)]
 
 

@@ -31,6 +31,7 @@ EXPECTED |= {
         "gdpo",
         "memorize_or_generalize",
         "helpful_harmless",
+        "staleness",
     )
 }  # without a model of the Hub
 EXPECTED |= {name: {"cpu"} for name in (*SWEEPS, "bandit")} | {"smoke": {"cpu", "gpu"}}

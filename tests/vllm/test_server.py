@@ -5,6 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import ahead_witness
 import vllm_contract as contract
 
 STAGE = """
@@ -13,6 +14,9 @@ from types import SimpleNamespace
 import stage_runs
 import vllm_cpu_build
 from trl.generation import vllm_client
+if "WATCHED" in os.environ:
+    import ahead_witness
+    ahead_witness.watch()
 if "DIES_AT_STEP" in os.environ:
     stage_runs.at_training_step(int(os.environ["DIES_AT_STEP"]))
 vllm_cpu_build.register()
@@ -76,3 +80,14 @@ def test_it_trains_through_a_server_that_does_not_outlive_it(policy, tmp_path):
     # in float32 on a CPU the old ones are those of the whole rollout's batch, which rounds otherwise (`fine`)
     assert max(contract.values(tmp_path, "ratio/at_start")) < 1e-5
     assert "error" not in (tmp_path / "out.txt").read_text()
+
+
+def test_its_server_samples_ahead_while_it_learns(policy, tmp_path):
+    command = ["-c", STAGE, *contract.grpo(policy, {"vllm_mode": "server"}, max_staleness=1)]
+    contract.ended(tmp_path, contract.start(tmp_path, command, WATCHED="yes"))
+    found = ahead_witness.rows(tmp_path)
+    assert [row["rollout"] for row in found] == [0, 1, 2, 3]
+    ahead_witness.check(found, 1)
+    assert contract.values(tmp_path, "staleness/mean") == [0, 1, 1, 1]
+    gaps = contract.values(tmp_path, "sampling/sampling_logp_difference/max")
+    assert gaps[0] < 1e-4 < min(gaps[1:])

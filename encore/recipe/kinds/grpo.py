@@ -1,44 +1,21 @@
 """Stage `grpo`: the policy is trained by GRPO, or by an objective of its family."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Literal
 
-from encore.recipe.base import (
-    Mistake,
-    Model,
-    NotNegative,
-    OptimizerStep,
-    Positive,
-    Share,
-)
-from encore.recipe.caps import Caps, check_boundaries
-from encore.recipe.kinds.domains import DomainStage
+from encore.recipe.base import Mistake, NotNegative
 from encore.recipe.kinds.rollout import REWARD_MODEL
+from encore.recipe.kinds.sampling import SamplingStage
 from encore.recipe.kinds.stage import rule
 from encore.recipe.loss_types import check_window
 from encore.recipe.task import DataSet, own_mistakes
-from encore.recipe.tool import Tool
 
 ACCURACY_ALONE = ("positive", "process")  # advantages that read no reward but accuracy
 # advantages that read accuracy alone, or have one baseline for all prompts
 ACROSS = (*ACCURACY_ALONE, "moving_average")
 
 
-class MixedGroups(Model):
-    """The settings of sampling until every group of the rollout has mixed outcomes (DAPO, Eq. 11)."""
-
-    max_rounds: Positive
-
-
-class Replay(Model):
-    """The share of earlier prompts in each iteration after the first (DeepSeekMath, §4.1.4)."""
-
-    every: Positive  # number of optimizer steps in an iteration
-    share: Share
-
-
-class GrpoStage(DomainStage):
+class GrpoStage(SamplingStage):
     """A stage that trains the policy by GRPO or an objective of its family."""
 
     least_group = 2
@@ -73,10 +50,6 @@ class GrpoStage(DomainStage):
     # right (last), the probability that every step and the answer are right (product), the smallest of these
     # probabilities (min), or their sum: encore/rewards/learned.py
     aggregation: Literal["last", "product", "min", "sum"] | None = None
-    # {step: cap}, instead of args.max_completion_length: the cap of all rollouts after this number of
-    # optimizer steps, rising from step 0 on. Loss_type dr_grpo, which divides by a cap, and soft_overlong
-    # read the rollout's cap.
-    caps: dict[OptimizerStep, Positive] | None = None
     # The advantage, instead of TRL's; equations: encore/objectives/advantages.py and, for process,
     # process_supervision.py. TRL has no argument for this key and the keys below.
     advantage: (
@@ -90,22 +63,8 @@ class GrpoStage(DomainStage):
     # whether a prompt is read once for all its completions in a micro-batch, which saves much work if answers
     # are short; the results are equal up to rounding: encore/learning/shared_prompts.py
     share_prompts: bool = False
-    dynamic_sampling: MixedGroups | None = None
     # standard deviation in nats of noise on old log-probabilities, as if the sampler differed from the policy
     old_logp_noise: NotNegative = 0.0
-    replay: Replay | None = None
-    tool: Tool | None = (
-        # a tool that the policy may call; args.max_completion_length counts the policy's own tokens alone
-        None
-    )
-    learn_results: bool = False  # whether the tool's results are in the loss too
-
-    @property
-    def caps_by_step(self) -> Caps:
-        """The caps on completions, by the number of optimizer steps from which they apply."""
-        if self.caps is None:
-            return super().caps_by_step
-        return dict(sorted((int(step), cap) for step, cap in self.caps.items()))
 
     @rule
     def _shared_prompts(self) -> Iterator[Mistake]:
@@ -149,30 +108,6 @@ class GrpoStage(DomainStage):
             yield "args.shuffle_dataset", "domains have their own order; remove it"
         if self.args.max_steps <= 0:
             yield "args.max_steps", "missing; domains are mixed for all rollouts beforehand"
-
-    @rule
-    def _rising_caps(self) -> Iterator[Mistake]:
-        """Yield mistakes unless caps rise from step 0 on, within the stage, between two rollouts."""
-        if self.caps is None:
-            return
-        caps, args = self.caps_by_step, self.args
-        if not caps or next(iter(caps)) != 0:
-            yield "caps", f"expected the first at step 0, got {next(iter(caps), 'none')}"
-            return
-        for before, after in pairwise(caps):
-            if caps[after] <= caps[before]:
-                yield f"caps.{after}", f"expected more than {caps[before]}, got {caps[after]}"
-        fixed = args.max_completion_length if "max_completion_length" in args.model_fields_set else caps[0]
-        if fixed != caps[0]:
-            words = f"{fixed}, but caps begins with {caps[0]}; remove one of them"
-            yield "args.max_completion_length", words
-        last, steps = max(caps), args.max_steps
-        if steps <= 0:
-            yield "args.max_steps", "missing; caps counts its steps"
-        elif last >= steps:
-            yield f"caps.{last}", f"expected less than args.max_steps {steps}"
-        elif lengths := self.lengths:
-            check_boundaries(caps, lengths[0] * args.num_iterations, lengths[1])
 
     @rule
     def _steps_to_aggregate(self) -> Iterator[Mistake]:
@@ -223,6 +158,8 @@ class GrpoStage(DomainStage):
                     f"process gives each token its own, {whole} weighs whole sequences; importance_ratio "
                     "sequence_token does both",
                 )
+        if advantage == "process" and self.tool:
+            yield "tool", "advantage process reads steps off a policy's own text; remove one of them"
         if advantage == "above_mean" and args.scale_rewards != "group":
             yield "args.scale_rewards", "above_mean divides by the group's standard deviation; remove it"
         if advantage and args.multi_objective_aggregation == "normalize_then_sum":
@@ -257,31 +194,3 @@ class GrpoStage(DomainStage):
         if lengths := self.lengths:
             check_window(self.args.loss_type, lengths[1], lengths[0], self.units)
         yield from ()
-
-    @rule
-    def _tool(self) -> Iterator[Mistake]:
-        """Yield keys that do not go with a tool, or have no effect without a tool."""
-        if self.tool is None:
-            if self.learn_results:
-                words = "without effect, because no tool gives results; name one, or remove it"
-                yield "learn_results", words
-            return
-        if self.advantage == "process":
-            yield "tool", "advantage process reads steps off a policy's own text; remove one of them"
-        if self.resources.gpu > 1:
-            yield "tool", "its turns end at different times on each GPU, which then wait; use one GPU"
-
-    @rule
-    def _order_of_prompts(self) -> Iterator[Mistake]:
-        """Yield keys that dynamic sampling and replay need, and keys that set another order of prompts."""
-        args = self.args
-        if self.dynamic_sampling and self.task is not None and not self.task.is_verified:
-            yield "dynamic_sampling", "it reads accuracy, and the task has no verifier"
-        if self.replay is None:
-            return
-        if self.dynamic_sampling:
-            yield "replay", "dynamic_sampling draws its own prompts; remove one of them"
-        if args.shuffle_dataset and "shuffle_dataset" in args.model_fields_set:
-            yield "args.shuffle_dataset", "replay has its own order; remove it"
-        if args.max_steps <= 0:
-            yield "args.max_steps", "missing; replay plans all iterations beforehand"

@@ -73,6 +73,13 @@ def test_a_tool_is_told_and_whether_its_results_are_learned(run):
         assert f"calculator, at most 3 calls, results {told}" in row.also
 
 
+@pytest.mark.parametrize(("correction", "told"), [(True, "corrected"), (False, "not corrected")])
+def test_staleness_is_told_and_whether_the_loss_corrects_for_it(run, correction, told):
+    args = {"vllm_importance_sampling_correction": correction}
+    row = objectives.optimised(of(run, {"base-recipe": args}, max_staleness=4, sampler="lean")).iloc[0]
+    assert f"sampled 4 rollouts ahead, {told}" in row.also.split("; ")
+
+
 def test_domains_and_rising_caps_are_told(run):
     own = {"task": {"world": "chain"}, "template": "{question}", "rewards": {"soft_overlong": 1.0}}
     keys = {

@@ -290,3 +290,9 @@ def test_a_model_that_an_earlier_stage_has_stretched_stays_so():
             GPUS["A100"],
         )
     )
+
+
+@pytest.mark.parametrize(("arm", "passes"), [("base-recipe", 0.0), ("stale-4", 1.0), ("stale-4-plain", 0.0)])
+def test_a_stale_rollout_is_read_once_more_if_the_loss_corrects_for_its_age(arm, passes):
+    job = of_node(GRAPH, Node("staleness", "cpu", arm, 1000, "grpo", "stage"), Assumptions())
+    assert job.training.scored == passes

@@ -36,6 +36,11 @@ def test_of_a_stage_the_number_of_steps_alone_is_changed():
     assert short.share == 1.0
 
 
+def test_each_of_the_steps_samples_its_own_rollout():
+    assert trial.cut_stage({**GRPO, "max_staleness": 4}, 64, 0, from_cut=False).config["max_staleness"] == 0
+    assert "max_staleness" not in trial.cut_stage(GRPO, 64, 0, from_cut=False).config
+
+
 def test_a_stage_that_draws_has_as_many_problems_as_later_stages_need():
     rows = trial.rows_needed([read_stage({"run": "reward_model", "global_batch": 64, "args": {}})], 8)
     assert rows == 96

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from encore.errors import UserError
 from encore.learning.measures import Measures
 from encore.learning.minibatch import Minibatch, joined, rows
-from encore.learning.mixed_groups import MixedGroups, prompts_of
+from encore.learning.mixed_groups import MixedGroups
+from encore.learning.prompt_order import EpochOrder, prompts_of
 from encore.learning.rollouts import Options
-from encore.learning.trainer import EpochOrder
 
 PAD = 0
 SIZE = 4  # completions a group

@@ -18,6 +18,7 @@ SAMPLERS: dict[str, dict[str, Any]] = {
     "lean": {"sampler": "lean"},
     "transformers": {},
     "learned": {"sampler": "lean", "learn_results": True},
+    "ahead": {"sampler": "lean", "max_staleness": 2},
 }
 POLICY = "results/pretrain/metrics.json"
 pytestmark = pytest.mark.slow

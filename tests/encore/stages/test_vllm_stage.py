@@ -12,7 +12,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import ahead_witness
 import pytest
 import stage_runs
 from safetensors.torch import load_file
@@ -27,6 +29,9 @@ import os, sys
 from types import SimpleNamespace
 import stage_runs
 from trl.generation import vllm_client
+if "WATCHED" in os.environ:
+    import ahead_witness
+    ahead_witness.watch()
 if "DIES_AT_STEP" in os.environ:
     stage_runs.at_training_step(int(os.environ["DIES_AT_STEP"]))
 vllm_client.torch = SimpleNamespace(device=lambda _: SimpleNamespace(type="cuda", index=None))
@@ -36,10 +41,11 @@ sys.exit(main(sys.argv[1:]))
 SERVER = {"use_vllm": True, "vllm_mode": "server", "vllm_importance_sampling_correction": True}
 
 
-def arguments(checkpoint: Path) -> list[str]:
+def arguments(checkpoint: Path, **keys: Any) -> list[str]:
     args = stage_runs.GRPO["args"] | SERVER | {"max_steps": 8, "save_steps": 2, "logging_steps": 1}
     args |= {"beta": 0.0, "sync_ref_model": False, "steps_per_generation": 2, "learning_rate": 1e-2}
-    config = stage_runs.GRPO | {"args": args, "model": {"path": sentinel.read_sentinel(checkpoint)["model"]}}
+    model = {"path": sentinel.read_sentinel(checkpoint)["model"]}
+    config = stage_runs.GRPO | {"args": args, "model": model} | keys
     return ["grpo", *stage_runs.command("grpo", config)]
 
 
@@ -113,6 +119,18 @@ def test_it_trains_through_its_own_server(checkpoint, tmp_path):
         for place in (tmp_path / result["model"], sentinel.read_sentinel(checkpoint)["model"])
     )
     assert any(not (final[name] == weight).all() for name, weight in first.items())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ahead", [1, 2])
+def test_its_server_samples_ahead_while_it_learns(ahead, checkpoint, tmp_path):
+    command = arguments(checkpoint, max_staleness=ahead)
+    assert start(tmp_path, command, WATCHED="yes", DIES_AT_STEP="6").wait(900) == -signal.SIGKILL
+    assert start(tmp_path, command, WATCHED="yes").wait(900) == 0, (tmp_path / "err.txt").read_text()
+    assert "resuming from step 4 of 8" in (tmp_path / "out.txt").read_text()
+    found = ahead_witness.rows(tmp_path)
+    assert [row["rollout"] for row in found] == [0, 1, 2, 2, 3]  # the third one again after the kill
+    ahead_witness.check(found, ahead)
 
 
 @pytest.mark.slow

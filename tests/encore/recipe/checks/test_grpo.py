@@ -11,6 +11,8 @@ TOOL = {"name": "calculator", "calls": 2, "longest": 8}
 HUB = {"hub": "a/b", "revision": "a" * 40, "split": "train", "question": "q"}
 REPLAY = {"every": 4, "share": 0.1}
 SEQUENCE = {"importance_sampling_level": "sequence"}
+SERVER = {"use_vllm": True, "vllm_mode": "server"}
+ROLLOUTS_OF_TWO = {"steps_per_generation": 2, "gradient_accumulation_steps": 1}  # 4 rollouts
 
 
 def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
@@ -35,6 +37,11 @@ def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
         stage({"loss_type": "cispo", "epsilon_high": 5.0}),
         stage({"shuffle_dataset": False}, replay=REPLAY),
         stage({"top_p": 1.0, "temperature": 0.6, "use_vllm": False}, sampler="lean"),
+        stage(max_staleness=0),
+        stage(ROLLOUTS_OF_TWO, max_staleness=3, sampler="lean"),
+        stage({"use_vllm": True, "vllm_mode": "colocate"}, max_staleness=1, resources={"gpu": 1}, tool=TOOL),
+        stage(SERVER, max_staleness=1, resources={"gpu": 1}, vllm_gpus=1),
+        stage(max_staleness=1, sampler="lean", replay=REPLAY),
     ],
 )
 def test_sound(sound):
@@ -54,6 +61,31 @@ def test_sound(sound):
             "args.scale_rewards: above_mean divides by the group's",
         ),
         (stage(learn_results=True), "learn_results: without effect"),
+        (
+            stage(max_staleness=0, dynamic_sampling={"max_rounds": 2}),
+            "max_staleness: dynamic_sampling samples until",
+        ),
+        (
+            stage({"max_completion_length": None}, max_staleness=0, caps={"0": 4, "4": 8}),
+            "max_staleness: caps",
+        ),
+        (stage(max_staleness=1), "max_staleness: needs a sampler that reports .*; set sampler: lean, or"),
+        (
+            stage(max_staleness=1, sampler="lean", tool=TOOL, learn_results=True),
+            "learn_results: no sampler reports",
+        ),
+        (
+            stage(ROLLOUTS_OF_TWO, max_staleness=4, sampler="lean"),
+            "max_staleness: expected less than the 4 rollouts of the stage, got 4",
+        ),
+        (
+            stage(SERVER, max_staleness=1, resources={"gpu": 2}, vllm_gpus=1, global_batch=8),
+            "max_staleness: a vLLM server samples ahead for one training GPU, but resources.gpu is 2",
+        ),
+        (
+            stage(SERVER, max_staleness=1, resources={"gpu": 1}, vllm_gpus=1, tool=TOOL),
+            "tool: a vLLM server that samples ahead takes no turns",
+        ),
         (stage(tool=TOOL, advantage="process"), "tool: advantage process reads steps"),
         (stage(tool=TOOL, resources={"gpu": 2}, global_batch=8), "tool: its turns end at different times"),
         (
