@@ -8,6 +8,8 @@ from torch import Tensor
 from transformers.core_model_loading import revert_weight_conversion
 from trl.generation.vllm_generation import VLLMGeneration
 
+NAME = "_iter_named_params"  # TRL's method that yields what is sent
+
 
 @contextmanager
 def as_saved() -> Iterator[None]:
@@ -17,14 +19,14 @@ def as_saved() -> Iterator[None]:
     of GPT-NeoX is `lm_head`, saved as `embed_out`) and may join several into one (the experts of a layer).
     vLLM refuses names that no checkpoint has.
     """
-    plain = VLLMGeneration._iter_named_params
+    plain = getattr(VLLMGeneration, NAME)
 
     def iterate(self: Any) -> Iterator[tuple[str, Tensor]]:
         for name, parameter in plain(self):
             yield from revert_weight_conversion(self.model, {name: parameter}).items()
 
-    VLLMGeneration._iter_named_params = iterate
+    setattr(VLLMGeneration, NAME, iterate)
     try:
         yield
     finally:
-        VLLMGeneration._iter_named_params = plain
+        setattr(VLLMGeneration, NAME, plain)
