@@ -250,7 +250,7 @@ def _also(stage: GrpoStage) -> Iterator[str]:
         yield f"noise {stage.old_logp_noise:g} on old log-probabilities"
     if stage.max_staleness:
         corrected = "corrected" if args.vllm_importance_sampling_correction else "not corrected"
-        yield f"sampled {stage.max_staleness} rollouts ahead, {corrected}"
+        yield f"staleness {stage.max_staleness}, {corrected}"
     if stage.replay:
         yield f"{stage.replay.share:.0%} replay, iterations of {stage.replay.every} steps"
     if args.entropy_coef:

@@ -77,7 +77,7 @@ def test_a_tool_is_told_and_whether_its_results_are_learned(run):
 def test_staleness_is_told_and_whether_the_loss_corrects_for_it(run, correction, told):
     args = {"vllm_importance_sampling_correction": correction}
     row = objectives.optimised(of(run, {"base-recipe": args}, max_staleness=4, sampler="lean")).iloc[0]
-    assert f"sampled 4 rollouts ahead, {told}" in row.also.split("; ")
+    assert f"staleness 4, {told}" in row.also.split("; ")
 
 
 def test_domains_and_rising_caps_are_told(run):
