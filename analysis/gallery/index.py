@@ -66,8 +66,7 @@ def of_records(folder: Path, graph: Graph) -> Contents:
     ]
     return Contents(
         title="Claims about RL for language models, tested anew",
-        lead="Papers on reinforcement learning, re-performed on small models: each square is one claim, its "
-        "colour what came out.",
+        lead="Papers on RL, re-performed on small models: a square is a claim, its colour what came out.",
         entries=listed,
         papers=_papers(listed, graph),
         chance=records.of_suite(folder, graph),
