@@ -15,8 +15,8 @@ OTHERS = "other_bases.csv"
 
 
 def one_base(run: Run) -> str:
-    """Return a sentence that says that all seeds share one base model; "" if they do not."""
-    if not shares_base(run):
+    """Return a sentence that says that all seeds share one base model; "" for one seed, or if they do not."""
+    if len(run.seeds) < 2 or not shares_base(run):
         return ""
     return "All seeds share one base model, so the intervals say nothing of other base models."
 
