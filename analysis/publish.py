@@ -89,8 +89,7 @@ def publish(run: Run, out: Path, report: str) -> None:
     if (out / NUMBERS).exists():  # an earlier record, which may have had more tables
         for path in out.glob("*.csv*"):
             path.unlink()
-    for table in (table for view in views(results).values() for table in view.tables):
-        table.numbers.to_csv(out / f"{table.name}.csv", index=False)
+    write_tables(results, out)
     registration.keep(run, results.provenance.registration, out)
     numbers = worth_keeping(results.numbers, run.document.metrics)
     folder_tells = ["recipe", "scale"]
@@ -106,8 +105,14 @@ def publish(run: Run, out: Path, report: str) -> None:
     (out / SHOWN).write_text(_samples(results), encoding="utf-8")
     (out / PACKAGES).write_text(packages(runs), encoding="utf-8")
     if out.parent.resolve() == (run.root / RECORDS).resolve():
-        _remember([out])
-        _write_index(out.parent, run.graph)
+        remember([out])
+        write_index(out.parent, run.graph)
+
+
+def write_tables(results: Results, out: Path) -> None:
+    """Write the table of every section of a page as CSV into the folder `out`."""
+    for table in (table for view in views(results).values() for table in view.tables):
+        table.numbers.to_csv(out / f"{table.name}.csv", index=False)
 
 
 def _samples(results: Results) -> str:
@@ -175,10 +180,11 @@ def worth_keeping(numbers: pd.DataFrame, named: Collection[str] = ()) -> pd.Data
 
 def index(root: Path = Path(".")) -> None:
     """Write all pages about the published records: README, methods, guides, papers, and the first page."""
-    _write_index(root / RECORDS, Graph(load_all(root / "recipes")))
+    write_index(root / RECORDS, Graph(load_all(root / "recipes")))
 
 
-def _write_index(folder: Path, graph: Graph) -> None:
+def write_index(folder: Path, graph: Graph) -> None:
+    """Write all pages about the records in `folder`."""
     for record in current(folder, graph):
         recipe = graph.recipes[record.name.rpartition("-")[0]]
         reversals.check_reversals(recipe, claims.read_verdicts(record / "claims.csv"))
@@ -195,7 +201,7 @@ def _write_index(folder: Path, graph: Graph) -> None:
     )
 
 
-def _remember(records: Iterable[Path]) -> None:
+def remember(records: Iterable[Path]) -> None:
     """Add the verdicts in these records to the history of verdicts beside them."""
     commit = provenance.commit()[0] or "unknown"
     for record in records:
@@ -210,7 +216,7 @@ def rejudge(root: Path = Path(".")) -> None:
     for record in current(root / RECORDS, graph):  # other records keep their verdicts
         for table in judged_anew(record, graph):
             table.numbers.to_csv(record / f"{table.name}.csv", index=False)
-    _remember(folders(root / RECORDS))
+    remember(folders(root / RECORDS))
     index(root)
 
 

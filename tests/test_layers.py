@@ -34,6 +34,7 @@ LAYERS = """
     analysis.squares analysis.statements
     analysis.guides analysis.papers
     analysis.publish
+    analysis.join
     encore.judging encore.commands
     encore.__main__
 """

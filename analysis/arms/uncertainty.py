@@ -19,7 +19,7 @@ BASE, PROBLEMS = "base model", "problems"  # parts of a run that seeds may share
 
 def fixed(run: Run) -> str:
     """Return a phrase on what all seeds share, whose variation the intervals therefore leave out."""
-    kept = _kept(run)
+    kept = common(run)
     if kept:
         return "for " + " and ".join(f"{'this' if part == BASE else 'these'} {part}" for part in kept)
     return "each seed with a base model and problems of its own"
@@ -27,7 +27,7 @@ def fixed(run: Run) -> str:
 
 def scope(run: Run) -> str:
     """Return a sentence on which variation an interval over seeds includes, and which it leaves out."""
-    kept = _kept(run)
+    kept = common(run)
     if not kept:
         return (
             "Intervals over seeds are about the whole way from pretraining on: every seed has a base model, "
@@ -43,7 +43,7 @@ def scope(run: Run) -> str:
     )
 
 
-def _kept(run: Run) -> tuple[str, ...]:
+def common(run: Run) -> tuple[str, ...]:
     """Return which parts all seeds of a run share: BASE, PROBLEMS, both or neither."""
     first = run.nodes(run.arms[0], run.seeds[0])
     anew = any(run.graph.drawn_tasks(node) for node in first if node.kind == "eval")

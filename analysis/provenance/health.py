@@ -1,6 +1,7 @@
 """The health checks of every job, and the worst value of each check."""
 
 import math
+from collections.abc import Iterable
 
 import pandas as pd
 
@@ -26,11 +27,35 @@ def worst(checks: pd.DataFrame) -> pd.DataFrame:
     If the check failed in any seed, the worst value is the one farthest beyond the limit; otherwise it is the
     one nearest to the limit. `checks` is the table of checks().
     """
+    return _worst(checks.assign(passed=checks.ok.astype(int), of=1))
+
+
+def joined(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Return the table that worst() gives for all seeds of several of its tables."""
+    rows = pd.concat(tables, ignore_index=True)
+    counts = rows.passed.str.split("/", expand=True).astype(int)
+    numbers = {name: rows[name].map(_number) for name in ("value", "limit")}
+    return _worst(
+        rows.assign(ok=rows.state == "ok", severity=rows.state, passed=counts[0], of=counts[1], **numbers)
+    )
+
+
+def _number(text: str) -> float | str:
+    """Return the number that _plain() wrote, NaN for its dash, or the text itself."""
+    try:
+        return math.nan if text == DASH else float(text)
+    except ValueError:
+        return text
+
+
+def _worst(checks: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of worst(); the columns `passed` and `of` of `checks` count the seeds of a row."""
     rows: list[dict[str, str]] = []
     for _, group in checks.groupby(["stage", "arm", "check"], sort=False):
         failed = group[~group.ok.astype(bool)]
         seen = failed if len(failed) else group
-        distance = (pd.to_numeric(seen.value) - pd.to_numeric(seen.limit)).abs().fillna(math.inf)
+        value, limit = (pd.to_numeric(seen[name], errors="coerce") for name in ("value", "limit"))
+        distance = (value - limit).abs().fillna(math.inf)
         worst_row = seen.iloc[int(distance.argmax() if len(failed) else distance.argmin())]
         state = "ok" if not len(failed) else str(worst_row.severity)
         rows.append(
@@ -39,7 +64,7 @@ def worst(checks: pd.DataFrame) -> pd.DataFrame:
                 "check": worst_row.check,
                 "stage": worst_row.stage,
                 "arm": worst_row.arm,
-                "passed": f"{len(group) - len(failed)}/{len(group)}",
+                "passed": f"{group.passed.sum()}/{group.of.sum()}",
                 "value": _plain(worst_row.value),
                 "limit": _plain(worst_row.limit),
                 "message": worst_row.message or "",

@@ -9,7 +9,7 @@ A record has the table of of_run(), and the registration at the first run. So re
 and shows which claims were changed after the record was made.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -153,6 +153,14 @@ def _of_record(run: Run, record: Path) -> pd.DataFrame:
         row |= {"claim": claim.id, "registered": "no" if why else "yes", "why": why}
         rows.append([row[name] for name in COLUMNS])
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def joined(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Return the table of of_run() for all seeds of several such tables: a claim needs a yes in each."""
+    rows = pd.concat(tables, ignore_index=True)
+    order = (rows.registered == "yes").sort_values(kind="stable").index
+    first = rows.loc[order].drop_duplicates("claim").set_index("claim")
+    return first.loc[rows.claim.drop_duplicates()].reset_index()[COLUMNS]
 
 
 def keep(run: Run, table: pd.DataFrame, out: Path) -> None:

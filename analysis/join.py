@@ -1,0 +1,117 @@
+"""Join two records of a recipe, for seeds that ran later or on another machine.
+
+    python -m analysis.publish --recipe gdpo --scale cpu --report chosen --seeds 108,109 --out parts/gdpo-cpu
+    python -m analysis.join results/published/gdpo-cpu parts/gdpo-cpu
+
+The first command writes the record of the seeds that ran here. The second writes all seeds into the first
+folder, with the claims judged anew; no run is needed. The page goes on to show the completions of the
+first folder. A claim counts as registered if both records registered it.
+
+Two records are refused if both have a seed, if their seeds share a base model or problems, or if a table
+needs the completions of all seeds together.
+"""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+
+from analysis import command_line, publish
+from analysis.arms import uncertainty
+from analysis.numbers.recorded import CURVES, NUMBERS, PACKAGES, with_curves, write
+from analysis.numbers.run import Run
+from analysis.provenance import health, jobs, registration
+from analysis.results import build
+from analysis.verdicts import reversals
+from encore.errors import UserError
+from encore.recipe.files import REGISTERED
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_all
+
+# tables that come from the completions of all seeds, which no record has
+FROM_COMPLETIONS = ("win_rates", "length_controlled", "over_optimization", "sensitivity")
+HEALTH = "health.csv"
+
+
+def join(record: Path, part: Path, graph: Graph) -> None:
+    """Write into the folder `record` the seeds of both records, and the pages about it if it is published.
+
+    Raises UserError if the two cannot be joined, or if a reversed claim has no cause; `record` is then as
+    before.
+    """
+    with TemporaryDirectory() as temporary:
+        joined = Path(temporary) / record.name
+        joined.mkdir()
+        _write_joined(record, part, joined, graph)
+        for path in record.glob("*.csv*"):
+            path.unlink()
+        shutil.copytree(joined, record, dirs_exist_ok=True)
+    if record.parent.resolve() == Path(publish.RECORDS).resolve():
+        publish.remember([record])
+        publish.write_index(record.parent, graph)
+
+
+def _write_joined(record: Path, part: Path, joined: Path, graph: Graph) -> None:
+    """Write the joined record into the empty folder `joined`."""
+    runs = [_run_of(folder, graph) for folder in (record, part)]
+    _check_fit(record, part, *runs)
+    for file in sorted({NUMBERS, CURVES} & {path.name for path in record.iterdir()}):
+        parts = [pd.read_csv(folder / file, low_memory=False) for folder in (record, part)]
+        write(pd.concat(parts), joined / file)
+    trained = pd.concat([jobs.jobs(run) for run in runs], ignore_index=True)
+    jobs.write(trained, joined / jobs.FILE)
+    checks = [pd.read_csv(run.artefact(HEALTH), dtype=str, keep_default_na=False) for run in runs]
+    health.joined(checks).to_csv(joined / HEALTH, index=False)
+    registered = registration.joined([registration.of_run(run, jobs.jobs(run)) for run in runs])
+    registered.to_csv(joined / f"{registration.NAME}.csv", index=False)
+    for file in {publish.SHOWN, REGISTERED} & {path.name for path in record.iterdir()}:
+        shutil.copyfile(record / file, joined / file)
+    run, table = with_curves(joined, graph)
+    results = build(run, table)
+    reversals.check_reversals(run.recipe, results.verdicts.last)
+    publish.write_tables(results, joined)
+    (joined / PACKAGES).write_text(publish.packages(trained), encoding="utf-8")
+
+
+def _run_of(folder: Path, graph: Graph) -> Run:
+    """Return the run of a record. Raises UserError if the folder is not a record of a known recipe."""
+    if folder.name.rpartition("-")[0] not in graph.recipes or not (folder / NUMBERS).exists():
+        raise UserError(f"{folder}: expected the folder of a record, called RECIPE-SCALE, with {NUMBERS}")
+    return with_curves(folder, graph)[0]
+
+
+def _check_fit(record: Path, part: Path, of_record: Run, of_part: Run) -> None:
+    """Raise UserError if the two records cannot be joined."""
+    if record.name != part.name:
+        raise UserError(f"{part}: expected a record called {record.name}, as {record}")
+    twice = sorted({*of_record.seeds} & {*of_part.seeds})
+    if twice:
+        raise UserError(f"{part}: {record} has seed {', '.join(map(str, twice))} already")
+    arms = [{*pd.read_csv(run.artefact(NUMBERS), usecols=["arm"]).arm} for run in (of_record, of_part)]
+    if other := sorted(arms[0] ^ arms[1]):
+        raise UserError(f"{part}: {record} has other arms: only one of the two has {', '.join(other)}")
+    for run in (of_record, of_part):
+        if shared := uncertainty.common(run):
+            raise UserError(f"{run.record}: its seeds share {' and '.join(shared)}; run all seeds together")
+        if tables := [name for name in FROM_COMPLETIONS if run.artefact(f"{name}.csv").exists()]:
+            raise UserError(
+                f"{run.record}: {', '.join(tables)} cannot be made without the completions of all seeds; "
+                "run all seeds together"
+            )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Join the records that the command line names; return the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("record", type=Path, help="the record that takes the seeds, RECIPE-SCALE")
+    parser.add_argument("part", type=Path, help="the record that gives them, a folder of the same name")
+    args = parser.parse_args(argv)
+    return command_line.status(lambda: join(args.record, args.part, Graph(load_all())))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""Records that are joined: the whole from its parts, and what cannot be joined."""
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from papers import GRAPH
+
+from analysis import join
+from analysis.numbers.means import DASH
+from analysis.numbers.recorded import write
+from analysis.provenance import health, registration
+from encore.errors import UserError
+
+PUBLISHED = Path(__file__).parents[2] / "results/published"
+NAME = "gdpo-cpu"  # a record in which each seed has a base model of its own
+BY_SEED = ("numbers.csv.gz", "curves.csv.gz", "runs.csv")
+
+
+def cut(out: Path, even: bool, name: str = NAME) -> Path:
+    """Write the even or the odd seeds of a published record into a folder; return its path."""
+    shutil.copytree(PUBLISHED / name, out / name)
+    for file in BY_SEED:
+        rows = pd.read_csv(out / name / file, low_memory=False)
+        rows = rows[(rows.seed % 2 == 0) == even]
+        if file.endswith(".gz"):
+            write(rows, out / name / file)
+        else:
+            rows.to_csv(out / name / file, index=False)
+    checks = pd.read_csv(out / name / "health.csv", dtype=str, keep_default_na=False)
+    half = [f"{int(passed) // 2 if even else -(-int(passed) // 2)}/4" for passed in checks.passed.str[0]]
+    checks.assign(passed=half).to_csv(out / name / "health.csv", index=False)
+    return out / name
+
+
+def test_the_halves_of_a_record_are_the_record(tmp_path):
+    record, part = cut(tmp_path / "a", even=True), cut(tmp_path / "b", even=False)
+    (record / "left.csv").write_text("of an earlier version")
+    join.join(record, part, GRAPH)
+    whole = PUBLISHED / NAME
+    assert {path.name for path in record.iterdir()} == {path.name for path in whole.iterdir()}
+    for path in whole.glob("*.csv*"):
+        old, new = (pd.read_csv(folder / path.name, low_memory=False) for folder in (whole, record))
+        if path.name == "cost.csv":  # times are planned and summed by the present rules
+            old, new = (frame[["stage", "arm", "runs", "cpu_s", "tokens", "flops"]] for frame in (old, new))
+        by = [name for name in ("arm", "seed", "node", "step", "metric", "stage", "check") if name in old]
+        old, new = (frame.sort_values(by, ignore_index=True) if by else frame for frame in (old, new))
+        pd.testing.assert_frame_equal(new[old.columns], old, rtol=1e-4, obj=path.name)
+
+
+def test_a_seed_that_both_have_is_named_and_nothing_changes(tmp_path):
+    record = cut(tmp_path / "a", even=True)
+    before = {path.name: path.read_bytes() for path in record.iterdir()}
+    with pytest.raises(UserError, match=r"gdpo-cpu has seed 100, 102, 104, 106 already"):
+        join.join(record, cut(tmp_path / "b", even=True), GRAPH)
+    assert {path.name: path.read_bytes() for path in record.iterdir()} == before
+
+
+def test_another_record_or_none_is_refused(tmp_path):
+    record = cut(tmp_path / "a", even=True)
+    with pytest.raises(UserError, match=r"expected a record called gdpo-cpu"):
+        join.join(record, cut(tmp_path / "b", even=False, name="reward_design-cpu"), GRAPH)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=r"empty: expected the folder of a record"):
+        join.join(record, tmp_path / "empty", GRAPH)
+
+
+def test_other_arms_are_refused(tmp_path):
+    record, part = cut(tmp_path / "a", even=True), cut(tmp_path / "b", even=False)
+    numbers = pd.read_csv(part / "numbers.csv.gz", low_memory=False)
+    write(numbers[numbers.arm != "no-std"], part / "numbers.csv.gz")
+    with pytest.raises(UserError, match=r"only one of the two has no-std"):
+        join.join(record, part, GRAPH)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("process_supervision-cpu", "its seeds share base model"),
+        ("helpful_harmless-cpu", "win_rates.* cannot be made without the completions"),
+    ],
+)
+def test_what_needs_all_seeds_at_once_is_refused(tmp_path, name, why):
+    record, part = cut(tmp_path / "a", even=True, name=name), cut(tmp_path / "b", even=False, name=name)
+    if name == "process_supervision-cpu":
+        runs = pd.concat(pd.read_csv(folder / "runs.csv") for folder in (record, part))
+        for folder in (record, part):
+            shared = runs[runs.stage == "tiny_lm/pretrain"]
+            pd.concat([shared, pd.read_csv(folder / "runs.csv")]).drop_duplicates().to_csv(
+                folder / "runs.csv", index=False
+            )
+    with pytest.raises(UserError, match=why):
+        join.join(record, part, GRAPH)
+
+
+def test_the_worst_check_of_both_is_kept():
+    def table(state: str, passed: str, value: str) -> pd.DataFrame:
+        row = {"state": state, "check": "entropy", "stage": "grpo", "arm": "a", "passed": passed}
+        return pd.DataFrame([row | {"value": value, "limit": "0.1", "message": value}])
+
+    (row,) = health.joined([table("ok", "4/4", "0.2"), table("ok", "2/2", "0.15")]).to_dict("records")
+    assert (row["state"], row["passed"], row["value"], row["message"]) == ("ok", "6/6", "0.15", "0.15")
+    (row,) = health.joined([table("ok", "4/4", "0.11"), table("warning", "1/2", "0.05")]).to_dict("records")
+    assert (row["state"], row["passed"], row["message"]) == ("warning", "5/6", "0.05")
+    (row,) = health.joined([table("ok", "1/1", DASH), table("ok", "1/1", DASH)]).to_dict("records")
+    assert row["value"] == DASH
+
+
+def test_a_claim_is_registered_if_all_seeds_registered_it():
+    def table(**registered: str) -> pd.DataFrame:
+        rows = [{"claim": claim, "registered": word} for claim, word in registered.items()]
+        return pd.DataFrame(rows, columns=registration.COLUMNS).fillna("")
+
+    both = registration.joined([table(x="yes", y="yes", z="no"), table(x="yes", y="no", z="yes")])
+    assert dict(zip(both.claim, both.registered, strict=True)) == {"x": "yes", "y": "no", "z": "no"}
+
+
+def test_the_command_says_in_one_line_what_is_wrong(tmp_path, capsys):
+    assert join.main([str(tmp_path), str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
