@@ -12,12 +12,26 @@ from encore.rewards.rules import Reward, text
 from encore.rewards.step_rewards import Placer
 from encore.worlds.protocol import Problem
 
+RIGHT, WRONG, ANSWER = 1.0, -0.5, 1.0  # points of a step by its verdict, and the bonus of a right answer
+
+
+def points(chances: Sequence[float]) -> float:
+    """Return the mean of the steps' points, plus the bonus ANSWER if the last step is right.
+
+    A step is right if its probability exceeds one half; `chances` are log-probabilities. Guides to process
+    rewards give these points and some bonus for the last step; the size of the bonus is ours.
+    """
+    right = [exp(chance) > 0.5 for chance in chances]
+    return sum(RIGHT if step else WRONG for step in right) / len(right) + ANSWER * right[-1]
+
+
 # makes the reward of a completion from the log-probabilities of its steps; the answer is the last step
 AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "last": lambda chances: exp(chances[-1]),
     "product": lambda chances: exp(fsum(chances)),
     "min": lambda chances: exp(min(chances)),
     "sum": lambda chances: fsum(map(exp, chances)),
+    "points": points,
 }
 
 
@@ -69,9 +83,10 @@ def of_steps(model: RewardModel, tokenizer: Any, place: Placer, aggregation: str
 
     `aggregation` is a key of AGGREGATIONS.
 
-    `last`, `product` and `min` are between 0 and 1; `sum` grows with the number of steps, so it pays for more
-    steps (Cheng et al. 2025, arXiv 2504.15275, §3). The function logs how many steps a completion has. Raises
-    UserError if the tokenizers of the policy and of the reward model differ.
+    `last`, `product` and `min` are between 0 and 1, and `points` between -0.5 and 2; `sum` grows with the
+    number of steps, so it pays for more steps (Cheng et al. 2025, arXiv 2504.15275, §3). The function logs
+    how many steps a completion has. Raises UserError if the tokenizers of the policy and of the reward model
+    differ.
     """
     model.same_tokenizer(tokenizer)
 

@@ -48,8 +48,9 @@ class GrpoStage(SamplingStage):
     decontaminate: bool = False
     # The reward of a reward model with `labels`, instead of its score: the probability that the answer is
     # right (last), the probability that every step and the answer are right (product), the smallest of these
-    # probabilities (min), or their sum: encore/rewards/learned.py
-    aggregation: Literal["last", "product", "min", "sum"] | None = None
+    # probabilities (min), their sum, or the mean of 1 for a right step and -0.5 for a wrong one, with 1 more
+    # for a right answer (points): encore/rewards/learned.py
+    aggregation: Literal["last", "product", "min", "sum", "points"] | None = None
     # The advantage, instead of TRL's; equations: encore/objectives/advantages.py and, for process,
     # process_supervision.py. TRL has no argument for this key and the keys below.
     advantage: (

@@ -10,7 +10,7 @@ from encore import worlds
 from encore.errors import UserError
 from encore.models import language_model, reward_model
 from encore.recipe.shape import Shape
-from encore.rewards.learned import AGGREGATIONS, of_steps
+from encore.rewards.learned import AGGREGATIONS, of_steps, points
 from encore.rewards.step_rewards import placer
 
 WORLD = worlds.make({"world": "chain"})
@@ -44,8 +44,17 @@ def chance(scorer, prompt: str, ids: list[int]) -> float:
     return torch.sigmoid(score.double()).item()
 
 
+def scored(chances: list[float]) -> float:
+    """Points by the words of the guides: +1 for a right step, -0.5 for a wrong one, the last one's bonus."""
+    total = 0.0
+    for chance_of_step in chances:
+        total += 1 if chance_of_step > 0.5 else -0.5
+    return total / len(chances) + (chances[-1] > 0.5)
+
+
 @pytest.mark.parametrize(
-    ("aggregation", "of"), [("last", lambda c: c[-1]), ("product", math.prod), ("min", min), ("sum", sum)]
+    ("aggregation", "of"),
+    [("last", lambda c: c[-1]), ("product", math.prod), ("min", min), ("sum", sum), ("points", scored)],
 )
 def test_the_chances_of_the_steps_and_of_the_answer_make_the_reward(scorer, aggregation, of):
     given, logged = batch(), {}
@@ -67,6 +76,16 @@ def test_the_chances_of_the_steps_and_of_the_answer_make_the_reward(scorer, aggr
 def test_more_steps_of_a_right_one_pay_by_their_sum_alone():
     one, two = [math.log(0.9)] * 2, [math.log(0.9)] * 3
     assert {name for name, of in AGGREGATIONS.items() if of(two) > of(one) + 1e-9} == {"sum"}
+
+
+def test_points_average_over_steps_so_that_padding_hides_a_wrong_one():
+    right, wrong = math.log(0.9), math.log(0.4)
+    assert points([right, right]) == 2.0
+    assert points([wrong, wrong]) == -0.5
+    assert points([right, wrong]) == 0.25  # no bonus: the answer is wrong
+    assert points([wrong, right]) == 1.25
+    assert points([wrong, right, right, right]) > points([wrong, right])
+    assert AGGREGATIONS["min"]([wrong, right, right, right]) == AGGREGATIONS["min"]([wrong, right])
 
 
 def test_another_tokenizer_and_missing_ids_are_told(scorer):
