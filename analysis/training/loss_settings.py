@@ -26,6 +26,9 @@ ADVANTAGES = {  # advantage of a stage -> its formula, with the reward r
     "raw": "r",
     "best": "r where it is the largest, else 0",
     "positive": "1 if correct, else 0",
+    "negative": "-1 if wrong, else 0",
+    "weighted": "0.1 if correct, else -1",
+    "pass_at_k": "pass@k of its choices - group mean",
     "above_mean": "r - group mean where it is above 0, else 0",
     "process": "steps to come, by the group",
     "centered": "r - group mean",
@@ -38,6 +41,8 @@ PLAIN = {  # advantage -> objective in the conformance table, for losses without
     "moving_average": "reinforce",
     "leave_one_out": "rloo",
     "positive": "online_rft",
+    "negative": "negative",
+    "weighted": "w-reinforce",
     "raw": "raw",
     "best": "best",
 }
@@ -45,6 +50,7 @@ PLAIN = {  # advantage -> objective in the conformance table, for losses without
 OF_GRPO = {
     "process": "grpo-process",
     "above_mean": "grpo-above-mean",
+    "pass_at_k": "grpo-pass-at-k",
 }
 RATIOS = {"none": "none", "sequence_token": "sequence, gradient by token"}
 
@@ -173,6 +179,10 @@ def name(stage: GrpoStage) -> str:
         return "dapo-dynamic"
     if args.loss_type != "grpo":
         return args.loss_type
+    if stage.clip_cov or stage.kl_cov:
+        return "grpo-clip-cov" if stage.clip_cov else "grpo-kl-cov"
+    if args.top_entropy_quantile < 1 or stage.bottom_entropy_quantile:
+        return "grpo-bottom-entropy" if stage.bottom_entropy_quantile else "grpo-top-entropy"
     kl = "-kl" if args.beta else ""
     return "grpo" + (noise or kl or ("-overlong" if args.mask_truncated_completions else ""))
 
@@ -253,6 +263,16 @@ def _also(stage: GrpoStage) -> Iterator[str]:
         yield f"staleness {stage.max_staleness}, {corrected}"
     if stage.replay:
         yield f"{stage.replay.share:.0%} replay, iterations of {stage.replay.every} steps"
+    if stage.pass_k:
+        yield f"k {stage.pass_k}"
+    if stage.clip_cov:
+        yield f"Clip-Cov, {stage.clip_cov.share:g} of the tokens"
+    if stage.kl_cov:
+        yield f"KL-Cov, {stage.kl_cov.share:g} of the tokens, weight {stage.kl_cov.weight:g}"
+    if args.top_entropy_quantile < 1:
+        yield f"the {args.top_entropy_quantile:.0%} of the tokens with the highest entropy"
+    if stage.bottom_entropy_quantile:
+        yield f"the {stage.bottom_entropy_quantile:.0%} of the tokens with the lowest entropy"
     if args.entropy_coef:
         yield f"entropy bonus {args.entropy_coef:g}"
     if args.delta:

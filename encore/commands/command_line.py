@@ -16,6 +16,7 @@ import typer
 
 from encore.errors import UserError
 from encore.recipe.document import REPORTS
+from encore.recipe.machine import Backend
 from encore.runtime import suite
 
 app = typer.Typer(
@@ -116,11 +117,12 @@ def evaluate(
         "results/evals"
     ),
     gpus: Annotated[int, typer.Option(help="Number of GPUs; 0: on the CPU.")] = 0,
+    backend: Annotated[Backend, typer.Option(help="What samples.")] = "hf",
 ) -> None:
     """Measure a model on tasks, and keep every completion."""
     from encore.commands.measure import Asked, measure  # imported late
 
-    raise typer.Exit(measure(model, tasks, Asked(items, question, answer, tokens), out, gpus))
+    raise typer.Exit(measure(model, tasks, Asked(items, question, answer, tokens), out, gpus, backend))
 
 
 @app.command()

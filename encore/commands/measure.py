@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from encore.commands.models import identifier, named
 from encore.errors import UserError, known, nearest
 from encore.recipe import evals, lm_eval_tasks
 from encore.recipe.load import load_sound
+from encore.recipe.machine import Backend
 from encore.recipe.recipe import Recipe
 from encore.recipe.strict_yaml import Content
 
@@ -26,13 +28,13 @@ class Asked(NamedTuple):
     tokens: int = 512
 
 
-def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int) -> int:
+def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int, backend: Backend = "hf") -> int:
     """Measure a model on the named tasks, and return the exit status of the evaluation.
 
     Results and completions are written into a folder of the model in `out`.
     """
     source = named(model)
-    config = {"seed": 0, "tasks": dict(_task(name, asked) for name in names)}
+    config = {"seed": 0, "tasks": dict(_task(name, asked) for name in names), "backend": backend}
     evals.job(config)
     place = out / identifier(str(source.parent if isinstance(source, Path) else model))
     place.mkdir(parents=True, exist_ok=True)
@@ -52,9 +54,11 @@ def measure(model: str, names: list[str], asked: Asked, out: Path, gpus: int) ->
         status = subprocess.run(command, stderr=log, check=False).returncode
     if status == 0:
         print(f"{place / 'results.json'}; every completion: {place / 'samples.jsonl'}")
+    elif status == -signal.SIGKILL:
+        print("failed: killed, as a system does that runs out of memory", file=sys.stderr)
     else:
         print(f"failed; {place / 'eval.log'} says why", file=sys.stderr)
-    return status
+    return abs(status)
 
 
 def _task(name: str, asked: Asked) -> tuple[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -17,6 +18,7 @@ from encore.learning.scoring import Scores
 from encore.objectives import advantages, gae, process_supervision
 from encore.objectives.kl import adapted_coefficient
 from encore.recipe.grpo_args import PpoArgs
+from encore.recipe.kinds.grpo import ACCURACY_ALONE
 from encore.rewards.rules import text
 from encore.rewards.step_rewards import Reader
 from encore.worlds.protocol import Problem
@@ -166,8 +168,8 @@ class Gae:
         self.kl_coef = state
 
 
-def of_stage(name: str | None, args: Any, read_steps: Callable | None) -> Estimator:
-    """Return the estimator that a stage's key `advantage` names.
+def of_stage(name: str | None, args: Any, read_steps: Callable | None, k: int | None = None) -> Estimator:
+    """Return the estimator that a stage's key `advantage` names; `k` is its key `pass_k`.
 
     If the key is None, it is TRL's estimator by `args`, a GRPOConfig.
     """
@@ -179,4 +181,5 @@ def of_stage(name: str | None, args: Any, read_steps: Callable | None) -> Estima
     if name == "process":
         assert read_steps is not None
         return Process(read_steps, size)
-    return Table(advantages.OF_GROUP[name], size, of_accuracy=name == "positive")
+    function = advantages.OF_GROUP[name] if k is None else partial(advantages.pass_at_k, k=k)
+    return Table(function, size, of_accuracy=name in ACCURACY_ALONE)

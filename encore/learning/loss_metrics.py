@@ -8,6 +8,7 @@ r"""The metrics of GRPO's loss in a log line, by TRL's names; each is a mean ove
 | clip_ratio/high_mean   | share where w > 1 + high and A > 0; high_max: the largest share of a completion  |
 | clip_ratio/region_mean | the sum of both shares                                                           |
 | cispo_clip_ratio       | share where w > high and A > 0; CISPO alone has it                               |
+| cov_fraction           | share that Clip-Cov or KL-Cov holds back                                         |
 
 w is the importance ratio, A the advantage, and low and high are the two epsilons of the clip.
 """
@@ -43,6 +44,8 @@ def loss_metrics(
 
     metrics = {} if terms.kl is None else {"kl": mean(terms.kl)}
     metrics["entropy"] = mean(entropy)
+    if terms.held is not None:
+        metrics["cov_fraction"] = mean(terms.held.float())
     if not clips:
         return metrics
     surrogate, (low, high) = LOSSES[args.loss_type][0], clip_range(args)

@@ -44,6 +44,7 @@ from encore.models.critic import Critic
 from encore.models.language_model import disable_dropout
 from encore.objectives import grpo
 from encore.objectives.grpo import Batch, Terms
+from encore.recipe.covariance import ClipCov, KlCov
 from encore.recipe.grpo_args import PpoArgs
 from encore.recipe.loss_types import check_window
 from encore.recipe.tool import Tool
@@ -69,8 +70,11 @@ class Method:
     max_rounds: int | None = None  # most rounds of dynamic sampling; None without dynamic sampling
     max_staleness: int | None = None  # rollouts that are sampled ahead; None to sample without a queue
     advantage: str | None = None  # a name of `estimators.of_stage`; None means TRL's estimator
+    pass_k: int | None = None  # the k of the advantage `pass_at_k`
     read_steps: Reader | None = None  # the reader of steps for the advantage `process`
     importance_ratio: str | None = None  # a level of `grpo.importance_ratio` that TRL lacks
+    limit: ClipCov | KlCov | None = None  # what holds back tokens of high covariance
+    bottom_entropy_quantile: float | None = None  # share of the tokens of lowest entropy, which alone learn
     objective: Objective | None = None  # a user's objective; if None, loss_type and ratio decide
     # the reference model; None if it is the policy without its adapters, or if there is no KL
     reference: Any = None
@@ -108,6 +112,7 @@ class RolloutTrainer(Resumable, GRPOTrainer):
             # layer
             lora.below(self.model)._is_fsdp_managed_module = True
         self.parts = _assembled(self, method)
+        self.bottom_entropy_quantile = method.bottom_entropy_quantile
 
     def held(self) -> dict[str, Part]:
         return {**super().held(), **self.parts.kept}
@@ -152,7 +157,7 @@ class RolloutTrainer(Resumable, GRPOTrainer):
         old = logp.detach()
         if minibatch.old is not None:  # NaN where a sampler with older weights reports nothing
             old = torch.where(minibatch.old.isnan(), old, minibatch.old)
-        step_tokens, learning = self.parts.rollouts.step_tokens(), self.args.top_entropy_quantile
+        step_tokens = self.parts.rollouts.step_tokens()
         return Batch(
             logp=logp,
             old=old if minibatch.noise is None else old + minibatch.noise,
@@ -164,10 +169,17 @@ class RolloutTrainer(Resumable, GRPOTrainer):
             ref=minibatch.ref,
             sampled=minibatch.sampled,
             correction=minibatch.correction,
-            uncertain=self.get_high_entropy_mask(entropy, mask, 1 - learning) if learning < 1 else None,
+            learning=self._learning(entropy, mask),
             entropy=entropy if bonus else None,
             entropy_coef=bonus.weight,
         )
+
+    def _learning(self, entropy: Tensor, mask: Tensor) -> Tensor | None:
+        """Return the tokens that learn because of their `entropy`, (B, T) of bool; None if all learn."""
+        top, bottom = self.args.top_entropy_quantile, self.bottom_entropy_quantile
+        if bottom is not None:
+            return ~self.get_high_entropy_mask(entropy, mask, bottom)
+        return self.get_high_entropy_mask(entropy, mask, 1 - top) if top < 1 else None
 
     def log(self, logs, start_time=None):
         self.parts.measures.flush()
@@ -196,7 +208,7 @@ def _assembled(trainer: Any, method: Method) -> Parts:
         extra_losses.append(critic.loss)
         kept["critic"] = critic
     else:
-        estimator = estimators.of_stage(method.advantage, args, method.read_steps)
+        estimator = estimators.of_stage(method.advantage, args, method.read_steps, method.pass_k)
     if method.ptx:
         extra_losses.append(PtxLoss(method.ptx, trainer, measures).loss)
     scorer = Scorer(trainer, every_weighted_reward if of_critic else every_completion)
@@ -207,7 +219,7 @@ def _assembled(trainer: Any, method: Method) -> Parts:
     if reference:
         kept["reference"] = reference
     level = method.importance_ratio or args.importance_sampling_level
-    objective = method.objective or partial(grpo.loss, level=level)
+    objective = method.objective or partial(grpo.loss, level=level, limit=method.limit)
     return Parts(policy, rollouts, measures, objective, extra_losses, kept)
 
 

@@ -13,19 +13,24 @@ a prompt, and returns the same shape.
 | centered       | r_i - mean of the group                 | the same, `centered_rewards`                    |
 | normalized     | (r_i - mean) / std of the group         | the same, `normalized_rewards`                  |
 | positive       | 1 if r_i > 0, else 0                    | Online RFT, DeepSeekMath (2402.03300) §A.1.3    |
+| negative       | -1 if r_i <= 0, else 0                  | NSR, Zhu et al. (arXiv 2506.01347)              |
+| weighted       | 0.1 if r_i > 0, else -1                 | W-REINFORCE, the same                           |
 | above_mean     | GRPO's advantage, or 0 if it is below 0 | positive only, Carrino et al. (arXiv 2603.18756)|
+| pass_at_k      | pass@k of its choices less their mean   | Chen et al. (arXiv 2508.10751)                  |
 
 `process_supervision` computes advantages that differ from token to token.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import comb, sqrt
 
 import torch
 
 Advantage = Callable[[torch.Tensor], torch.Tensor]  # (groups, G) -> (groups, G)
 STD_GUARD = 1e-5  # added to the standard deviation, as in CS336, lecture 17
 GUARD = 1e-4  # added to the standard deviation, as in TRL
+WEIGHT_OF_RIGHT = 0.1  # weight of right responses in W-REINFORCE
 
 
 def total(rewards: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -119,6 +124,37 @@ def positive(rewards: torch.Tensor) -> torch.Tensor:
     return (rewards > 0).to(rewards.dtype)
 
 
+def negative(rewards: torch.Tensor) -> torch.Tensor:
+    """Return A_i = -1 if r_i <= 0, else 0; it is meant for accuracy rewards alone."""
+    return positive(rewards) - 1
+
+
+def weighted(rewards: torch.Tensor) -> torch.Tensor:
+    """Return A_i = WEIGHT_OF_RIGHT if r_i > 0, else -1; it is meant for accuracy rewards alone."""
+    return WEIGHT_OF_RIGHT * positive(rewards) + negative(rewards)
+
+
+def pass_at_k(rewards: torch.Tensor, k: int) -> torch.Tensor:
+    """Return the advantages of the objective pass@k, from accuracy rewards alone.
+
+    The reward of k responses is 1 if one of them is right. Over all choices of k of the G responses of a
+    prompt, W of them wrong, it has the mean M = 1 - C(W, k) / C(G, k) and the standard deviation
+    sqrt(M (1 - M)). A response has the mean reward of the choices that contain it: 1 if it is right, else
+    1 - C(W - 1, k - 1) / C(G - 1, k - 1). Its advantage is this reward less M, divided by the standard
+    deviation; 0 if the latter is 0.
+    """
+    size = rewards.shape[1]
+    right = rewards > 0
+    of_right, of_wrong = rewards.new_zeros(len(rewards), 1), rewards.new_zeros(len(rewards), 1)
+    for row, wrong in enumerate((~right).sum(dim=1).tolist()):
+        missed = comb(wrong, k) / comb(size, k)  # 1 - M
+        if 0 < missed < 1:
+            std = sqrt(missed * (1 - missed))
+            of_right[row] = missed / std
+            of_wrong[row] = (missed - comb(wrong - 1, k - 1) / comb(size - 1, k - 1)) / std
+    return torch.where(right, of_right, of_wrong)
+
+
 def above_mean(rewards: torch.Tensor) -> torch.Tensor:
     """Return A_i = max(0, (r_i - mean) / (std + 1e-4)), so that no response is made less likely."""
     advantages, _ = of_groups(rewards.reshape(-1, 1), rewards.new_ones(1), rewards.shape[1])
@@ -131,6 +167,8 @@ OF_GROUP: dict[str, Advantage] = {
     "raw": raw,
     "best": best,
     "positive": positive,
+    "negative": negative,
+    "weighted": weighted,
     "above_mean": above_mean,
 }
 # the deltas of stage `policy_gradient`, by their names in CS336, lecture 17

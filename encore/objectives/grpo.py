@@ -31,8 +31,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from encore.objectives import covariance
 from encore.objectives.averages import completion_means
 from encore.objectives.clip import cut_by_clip
+from encore.recipe.covariance import ClipCov, KlCov
 from encore.recipe.grpo_args import GrpoArgs
 
 
@@ -50,8 +52,8 @@ class Batch:
     ref: Tensor | None = None  # (B, T) log pi_ref(o_t); None if beta is 0
     sampled: Tensor | None = None  # (B, T) the sampler's log-probabilities, NaN where it reports none
     correction: Tensor | None = None  # (B, T) or (B, 1) pi_old / pi_sampler, clipped; None without correction
-    # (B, T) 1 at the tokens with the highest entropy; only these learn (2506.01939)
-    uncertain: Tensor | None = None
+    # (B, T) 1 at the tokens of the highest or the lowest entropy, which alone learn (2506.01939); None: all
+    learning: Tensor | None = None
     entropy: Tensor | None = None  # (B, T) entropy of the next token, with a gradient; None without a bonus
     entropy_coef: float = 0.0  # weight of the entropy bonus
 
@@ -64,6 +66,7 @@ class Terms(NamedTuple):
     ratio: Tensor  # (B, T), or (B, 1) at the level `sequence`
     cut: Tensor  # (B, T) or (B, 1) of bool: where the clip has cut the gradient
     kl: Tensor | None  # (B, T) KL estimate at each token
+    held: Tensor | None = None  # (B, T) of bool: the tokens that Clip-Cov or KL-Cov holds back
 
 
 # -- the importance ratio ------------------------------------------------------------------------------------
@@ -181,14 +184,34 @@ def on_policy(batch: Batch, threshold: float) -> Tensor:
     return ((batch.advantage >= 0) | likely).to(batch.mask.dtype)
 
 
-def loss(batch: Batch, args: GrpoArgs, level: str) -> Terms:
+def held_back(terms: Tensor, cut: Tensor, batch: Batch, limit: ClipCov | KlCov) -> tuple[Tensor, Tensor]:
+    """Return the terms under Clip-Cov or KL-Cov, and the tokens that are held back; both (B, T).
+
+    Clip-Cov removes the terms of these tokens; KL-Cov adds weight |log pi - log pi_old| to them.
+    """
+    values = covariance.covariances(batch.logp, batch.advantage, batch.mask)
+    if isinstance(limit, ClipCov):
+        held = covariance.clip_cov(values, batch.mask, cut, limit)
+        return terms * ~held, held
+    held = covariance.kl_cov(values, batch.mask, limit)
+    return terms + limit.weight * held * (batch.logp - batch.old).abs(), held
+
+
+def loss(batch: Batch, args: GrpoArgs, level: str, limit: ClipCov | KlCov | None = None) -> Terms:
     """Return the loss and terms of a micro-batch; the losses of an optimizer step add up to the step's."""
     surrogate, mean = LOSSES[args.loss_type]
     w = importance_ratio(batch, level)  # (B, T) or (B, 1)
     terms = surrogate(w, batch, args)
+    if surrogate is clipped and level != "none":
+        cut = cut_by_clip(w, batch.advantage, *clip_range(args), args.delta)
+    else:
+        cut = torch.zeros_like(w, dtype=torch.bool)
+    held = None
+    if limit is not None:
+        terms, held = held_back(terms, cut, batch, limit)
     if args.off_policy_mask_threshold is not None:
         terms = terms * on_policy(batch, args.off_policy_mask_threshold)
-    for factor in (batch.uncertain, batch.correction):
+    for factor in (batch.learning, batch.correction):
         terms = terms if factor is None else terms * factor
     kl = None if batch.ref is None else k3(batch.logp, batch.ref)
     if kl is not None:
@@ -196,10 +219,6 @@ def loss(batch: Batch, args: GrpoArgs, level: str) -> Terms:
         terms = terms + args.beta * kl
     total = policy = mean(terms, batch)
     if batch.entropy is not None:
-        counted = batch.mask if batch.uncertain is None else batch.mask * batch.uncertain
+        counted = batch.mask if batch.learning is None else batch.mask * batch.learning
         total = policy - batch.entropy_coef * of_micro_batch(batch.entropy, replace(batch, mask=counted))
-    if surrogate is clipped and level != "none":
-        cut = cut_by_clip(w, batch.advantage, *clip_range(args), args.delta)
-    else:
-        cut = torch.zeros_like(w, dtype=torch.bool)
-    return Terms(total, policy.detach(), w.detach(), cut, kl)
+    return Terms(total, policy.detach(), w.detach(), cut, kl, held)

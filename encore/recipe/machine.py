@@ -52,8 +52,8 @@ class Engine(Model):
     backend_args: BackendArgs | None = None  # further arguments of vLLM
     # precision in which every checkpoint is computed, whatever it was trained or saved in
     dtype: Dtype = "float32"
-    # number of completions at once, for backends hf and lean; default: 512 on a CPU, as many as fit into
-    # memory on a GPU
+    # number of completions at once, for backends hf and lean; default: as many as fit into the memory of a
+    # GPU or into 8 GiB of a CPU's, at most 512
     batch_size: Positive | None = None
     # whether torch and vLLM compute the same numbers in each run on the same GPU, which is slower
     deterministic: bool = False

@@ -6,7 +6,7 @@
 - the end-of-sequence token stops a row inside `generate`, where lm-eval decodes every row after every token;
 - completions grow in rounds, and ended ones leave the batch between two rounds, because a batch costs as much
   as its longest row (0.5M parameters, one core, mean length 26: 0.8 of the time at a cap of 64, 0.3 at 128);
-- on a GPU a batch is as large as its memory has room for, unless the recipe sets a size;
+- a batch is as large as a GPU's memory has room for, or a share of a CPU's, unless the recipe sets a size;
 - texts whose likelihood is scored also come in batches as large as the memory has room for, on a CPU too;
 - a prompt that does not fit is an error and is not cut from the left.
 """
@@ -73,9 +73,11 @@ class HuggingFaceSampler(HFLM):
         done: list[str] = [""] * len(prompts)
         # rows of similar length in a batch need little padding; the sort is stable, and so deterministic
         pending = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
+        longest = len(prompts[pending[0]]) if pending else 0
         length = 0
         while pending:
-            length = min(max(2 * length, FIRST_ROUND), limit)
+            # each round reads the prompts again, which costs more than it saves if they are long
+            length = limit if longest >= limit else min(max(2 * length, FIRST_ROUND), limit)
             ended = set()
             size = self.at_once(len(prompts[pending[0]]) + length)
             for start in range(0, len(pending), size):

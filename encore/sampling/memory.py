@@ -4,7 +4,9 @@ from typing import Any
 
 import torch
 
-MOST = 512  # largest batch of completions; always this size on a CPU, because samples depend on the size
+MOST = 512  # largest batch of completions
+# bytes of a CPU's memory for a batch of completions: a constant, because samples depend on the batch's size
+DECODED = 2**33
 SHARE = 0.8  # share of the free memory; the rest is for fragmentation and for the kernels' own buffers
 # bytes for each logit: float32, a softmax and, for top-p, a sorted copy, its int64 order and its sum
 BYTES_A_LOGIT = 4 + 4 + 4 + 8 + 4
@@ -30,12 +32,11 @@ def row_bytes(config: Any, width: int, itemsize: int) -> int:
 def rows_at_once(config: Any, width: int, itemsize: int, free: int | None) -> int:
     """Return how many rows of `width` tokens fit into `free` bytes: a power of two, from 1 to `MOST`.
 
-    It is a power of two, so that a little more or less free memory seldom changes what is sampled. If `free`
-    is None, as on a CPU, the result is `MOST`.
+    It is a power of two, so that a little more or less free memory seldom changes what is sampled. `free`:
+    free bytes of a GPU's memory; None on a CPU, where a batch may take DECODED.
     """
-    if free is None:
-        return MOST
-    return _power_of_two(int(SHARE * free) // row_bytes(config, width, itemsize))
+    room = int(SHARE * (DECODED if free is None else free))
+    return _power_of_two(room // row_bytes(config, width, itemsize))
 
 
 def scored_at_once(vocabulary: int, width: int, free: int | None) -> int:

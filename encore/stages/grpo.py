@@ -101,8 +101,11 @@ def _method(stage: GrpoStage, ready: setup.Setup, log: CompletionsLog | None) ->
         max_rounds=stage.dynamic_sampling.max_rounds if stage.dynamic_sampling else None,
         max_staleness=stage.max_staleness,
         advantage=stage.advantage,
+        pass_k=stage.pass_k,
         read_steps=step_rewards.reader(world, ready.policy.tokenizer) if world else None,
         importance_ratio=stage.importance_ratio,
+        limit=stage.clip_cov or stage.kl_cov,
+        bottom_entropy_quantile=stage.bottom_entropy_quantile,
         objective=objective,
         reference=ready.reference,
     )

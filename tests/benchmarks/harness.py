@@ -88,7 +88,10 @@ def measured(model: str, task: str, options: argparse.Namespace, environment: Ma
         words = [sys.executable, "-m", "encore", "eval", model, f"{task}:{TASKS[task].choice}"]
         items = ["--items", str(options.items)] if options.items else []
         subprocess.run(
-            [*words, *items, "--out", str(place)], check=True, cwd=ROOT, env={**os.environ, **environment}
+            [*words, *items, "--backend", options.backend, "--out", str(place)],
+            check=True,
+            cwd=ROOT,
+            env={**os.environ, **environment},
         )
         results = next(place.rglob("results.json"))
     return results
@@ -121,6 +124,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=Path("results/harness"))
     parser.add_argument("--tasks", nargs="*", choices=[*TASKS], default=[*TASKS])
+    parser.add_argument("--backend", choices=["hf", "vllm"], default="hf", help="vllm: in its environment")
     parser.add_argument("--items", type=int, help="the first so many of each; default: all")
     parser.add_argument("--also", nargs="*", default=[], metavar="STAGE", help="folders of trained stages")
     parser.add_argument("--olmo", type=Path, metavar="WHEEL")

@@ -21,8 +21,9 @@ def moving_average(now: Scored, earlier: Sequence[Scored]) -> Array:
     return paper.moving_average(now.rewards, [past.rewards for past in earlier])
 
 
-def positive(now: Scored, earlier: Sequence[Scored]) -> Array:
-    return paper.positive(now.correct)
+def of_accuracy(function, **options):
+    """Advantages that depend on the accuracy rewards of a group."""
+    return lambda now, earlier: function(now.correct, **options)
 
 
 def of_steps(**options):
@@ -43,6 +44,7 @@ DR = {"loss_type": "dr_grpo", "scale_rewards": "none"}
 SEQUENCE = {"importance_sampling_level": "sequence", "epsilon": 3e-3, "epsilon_high": 4e-3}
 SUM = 1 / CAP  # TRL's dr_grpo divides a sum over tokens by the cap: a constant factor
 ACCURACY = {"rewards": {"accuracy": 1.0}}  # the only reward that such an advantage may have
+COVARIANCES = (0.01, 0.2)  # of Clip-Cov: between these lie some of the tokens of a micro-batch
 TOKENS = {"low": 0.2, "high": 0.2}  # clip range
 
 
@@ -58,7 +60,7 @@ CASES: dict[str, Case] = {
     "best": plain_gradient(of_rewards(paper.best), advantage="best"),
     "online_rft": Case(
         paper.likelihood,
-        positive,
+        of_accuracy(paper.positive),
         {},
         {"advantage": "positive", "importance_ratio": "none", **ACCURACY},
     ),
@@ -67,6 +69,41 @@ CASES: dict[str, Case] = {
         of_rewards(paper.above_mean, **TRL_STD),
         {},
         {"advantage": "above_mean"},
+    ),
+    "negative": plain_gradient(of_accuracy(paper.negative), advantage="negative", **ACCURACY),
+    "w-reinforce": plain_gradient(of_accuracy(paper.weighted), advantage="weighted", **ACCURACY),
+    "grpo-pass-at-k": Case(
+        partial(paper.grpo, **TOKENS),
+        of_accuracy(paper.pass_at_k, k=2),
+        {},
+        {"advantage": "pass_at_k", "pass_k": 2, **ACCURACY},
+    ),
+    "grpo-clip-cov": Case(
+        partial(paper.clip_cov, **TOKENS, least=COVARIANCES[0], most=COVARIANCES[1]),
+        normalized,
+        {},
+        {"clip_cov": {"share": 1.0, "low": COVARIANCES[0], "high": COVARIANCES[1]}},
+        per_slice=True,
+    ),
+    "grpo-kl-cov": Case(
+        partial(paper.kl_cov, **TOKENS, share=0.35, weight=0.5),
+        normalized,
+        {},
+        {"kl_cov": {"share": 0.35, "weight": 0.5}},
+        per_slice=True,
+    ),
+    "grpo-top-entropy": Case(
+        partial(paper.by_entropy, **TOKENS, share=0.23, top=True),
+        normalized,
+        {"top_entropy_quantile": 0.23},
+        per_slice=True,
+    ),
+    "grpo-bottom-entropy": Case(
+        partial(paper.by_entropy, **TOKENS, share=0.77, top=False),
+        normalized,
+        {},
+        {"bottom_entropy_quantile": 0.77},
+        per_slice=True,
     ),
     "rgra": Case(paper.likelihood, normalized, {}, {"importance_ratio": "none"}),
     "rloo-clipped": Case(

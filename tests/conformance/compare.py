@@ -56,16 +56,17 @@ class Reader:
         self.model.load_state_dict(parameters)
         self.model.zero_grad()
 
-    def logp(self, prompt: list[int], completion: list[int]) -> torch.Tensor:
-        """(T,)"""
+    def read(self, prompt: list[int], completion: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probabilities of a completion's tokens, and the entropies of their distributions: (T,) each."""
         ids = torch.tensor([prompt + completion])
         logits = self.model(input_ids=ids, use_cache=False).logits[0, len(prompt) - 1 : -1]
-        return (logits / self.temperature).log_softmax(-1).gather(1, ids[0, len(prompt) :, None])[:, 0]
+        every = (logits / self.temperature).log_softmax(-1)
+        return every.gather(1, ids[0, len(prompt) :, None])[:, 0], -(every.exp() * every).sum(-1).detach()
 
     @torch.no_grad()
     def fixed(self, parameters: observe.Parameters, rows: list[tuple]) -> dict[tuple, torch.Tensor]:
         self.load(parameters)
-        return {row: self.logp([*row[0]], [*row[1]]) for row in dict.fromkeys(rows)}
+        return {row: self.read([*row[0]], [*row[1]])[0] for row in dict.fromkeys(rows)}
 
     def gradient(self) -> torch.Tensor:
         return observe.flat([weight.grad for weight in self.model.parameters()], self.model)
@@ -130,13 +131,15 @@ class Held:
 
     def sample(self, row: tuple, noise: torch.Tensor | None, reader: Reader) -> Sample:
         """`noise`: what the stage says it has added to the old log-probabilities, (width of the batch,)"""
-        logp = reader.logp([*row[0]], [*row[1]])
+        logp, entropy = reader.read([*row[0]], [*row[1]])
         old = self.old[row] if noise is None else self.old[row] + noise[: len(logp)]
         masked = self.masks and row[1][-1] != self.eos
         reference = self.reference.get(row)
         if row in self.own:  # nothing else of the completion is in the equation
-            logp, old, reference = (None if x is None else x[self.own[row]] for x in (logp, old, reference))
-        return Sample(logp, old, reference, self.advantage[row], masked, self.group[row])
+            own = self.own[row]
+            logp, old, reference = (None if x is None else x[own] for x in (logp, old, reference))
+            entropy = entropy[own]
+        return Sample(logp, old, reference, self.advantage[row], masked, self.group[row], entropy)
 
 
 def keys(rollout: Rollout) -> list[tuple]:

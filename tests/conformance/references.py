@@ -14,6 +14,7 @@ Numbers of equations are those of
     best              "max" of CS336 (spring 2025), lecture 17
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -34,6 +35,7 @@ class Sample:
     advantage: Tensor  # () or (T,)
     masked: bool = False  # overlong filtering: its loss is not counted
     group: int = 0
+    entropy: Tensor | None = None  # (T,) of the distribution of each token
 
     def __len__(self) -> int:
         return 0 if self.masked else len(self.logp)
@@ -83,6 +85,32 @@ def best(r: Array) -> Array:
 def positive(correct: Array) -> Array:
     """1[o is correct]: the gradient coefficient of Online RFT."""
     return (correct > 0).astype(float)
+
+
+def negative(correct: Array) -> Array:
+    """-1[o is wrong]: negative sample reinforcement, Zhu et al. 2025 (arXiv 2506.01347)."""
+    return -(correct <= 0).astype(float)
+
+
+def weighted(correct: Array, weight: float = 0.1) -> Array:
+    """lambda 1[o is right] - 1[o is wrong]: W-REINFORCE, the same."""
+    return np.where(correct > 0, weight, -1.0)
+
+
+def pass_at_k(correct: Array, k: int) -> Array:
+    """The mean over all choices of k that contain o_i of (R - mean) / std, R = max of the k rewards.
+
+    Chen et al. 2025 (arXiv 2508.10751): the mean and std are over all choices of k of the group.
+    """
+    result = np.zeros(correct.shape)
+    for group, row in enumerate(correct > 0):
+        choices = list(itertools.combinations(range(len(row)), k))
+        rewards = np.array([any(row[i] for i in choice) for choice in choices], dtype=float)
+        for i in range(len(row)):
+            of_i = [reward for choice, reward in zip(choices, rewards, strict=True) if i in choice]
+            if rewards.std() > 0:
+                result[group, i] = (np.mean(of_i) - rewards.mean()) / rewards.std()
+    return result
 
 
 def above_mean(r: Array, ddof: int = 0, guard: float = 0.0) -> Array:
@@ -210,6 +238,49 @@ def cispo(batch: Sequence[Sample], low: float, high: float) -> Tensor:
     weights = [frozen(token_ratio(s).clamp(1 - low, 1 + high)) for s in kept]
     terms = [(w * s.advantage * s.logp).sum() for w, s in zip(weights, kept, strict=True)]
     return total(terms) / max(sum(len(s) for s in kept), 1)
+
+
+def covariance(batch: Sequence[Sample]) -> list[Tensor]:
+    """(log pi - mean) (A - mean) of each token, means over all tokens: Cui et al. 2025 (arXiv 2505.22617)."""
+    advantages = [s.advantage.expand(len(s)) for s in batch]
+    center = [torch.cat(values).mean() for values in ([frozen(s.logp) for s in batch], advantages)]
+    return [(frozen(s.logp) - center[0]) * (a - center[1]) for s, a in zip(batch, advantages, strict=True)]
+
+
+def clip_cov(batch: Sequence[Sample], low: float, high: float, least: float, most: float) -> Tensor:
+    """GRPO without the terms of the tokens with a covariance between `least` and `most`.
+
+    The constant terms of tokens that the ratio's clip cuts stay.
+    """
+    terms = []
+    for s, values in zip(batch, covariance(batch), strict=True):
+        ratio = token_ratio(s)
+        cut = ((s.advantage > 0) & (ratio > 1 + high)) | ((s.advantage < 0) & (ratio < 1 - low))
+        free = cut | (values <= least) | (values >= most)
+        terms.append((clipped(ratio, s.advantage, low, high) * free).mean())
+    return total(terms) / len(batch)
+
+
+def kl_cov(batch: Sequence[Sample], low: float, high: float, share: float, weight: float) -> Tensor:
+    """GRPO less `weight` |log pi - log pi_old| at the share of the tokens with the highest covariance."""
+    every = torch.cat(covariance(batch)).sort(descending=True).values
+    least = every[max(int(share * len(every)), 1) - 1]
+    terms = []
+    for s, values in zip(batch, covariance(batch), strict=True):
+        penalty = weight * (s.logp - s.old).abs() * (values >= least)
+        terms.append((clipped(token_ratio(s), s.advantage, low, high) - penalty).mean())
+    return total(terms) / len(batch)
+
+
+def by_entropy(batch: Sequence[Sample], low: float, high: float, share: float, top: bool) -> Tensor:
+    """GRPO of the share of all tokens with the highest or lowest entropy: Wang et al. (arXiv 2506.01939)."""
+    every = torch.cat([s.entropy for s in batch])
+    level = torch.quantile(every, 1 - share if top else share)
+    terms = []
+    for s in batch:
+        learns = s.entropy >= level if top else s.entropy < level
+        terms.append((clipped(token_ratio(s), s.advantage, low, high) * learns).mean())
+    return total(terms) / len(batch)
 
 
 Objective = Callable[[Sequence[Sample]], Tensor]

@@ -20,7 +20,7 @@ from encore.learning.rollouts import Rollouts
 from encore.learning.scoring import Scorer
 from encore.learning.trainer import RolloutTrainer
 from encore.models import packing
-from encore.objectives import advantages, averages, grpo
+from encore.objectives import advantages, averages, covariance, grpo
 from encore.objectives import process_supervision as supervised
 from encore.objectives.advantages import MovingAverage
 from encore.rewards import step_rewards
@@ -71,6 +71,22 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("not centered", "grpo-process", supervised.normalised, "rewards - rewards.mean()", "rewards"),
     ("std of a population", "grpo-process", supervised.normalised, ".std()", ".std(correction=0)"),
     ("no answer step", "gspo-token", step_rewards.reader, ", (len(ids) - 1, accuracy)]", "]"),
+    # pass@k, negative samples
+    ("all choices", "grpo-pass-at-k", advantages.pass_at_k, "comb(wrong - 1, k - 1)", "comb(wrong - 1, k)"),
+    ("variance", "grpo-pass-at-k", advantages.pass_at_k, "sqrt(missed", "(missed"),
+    ("right", "negative", advantages.negative, "- 1", ""),
+    ("equal weights", "w-reinforce", advantages.weighted, "WEIGHT_OF_RIGHT * ", ""),
+    # covariance
+    ("no mean of A", "grpo-clip-cov", covariance.covariances, "- token_mean(advantage, mask)", ""),
+    ("the others", "grpo-clip-cov", grpo.held_back, "terms * ~held", "terms * held"),
+    ("upper end", "grpo-clip-cov", covariance.clip_cov, "(covariance < limit.high)", "True"),
+    ("lowest", "grpo-kl-cov", covariance.kl_cov, "-torch.inf).flatten()", "torch.inf).flatten().neg()"),
+    ("signed", "grpo-kl-cov", grpo.held_back, ".abs()", ""),
+    ("no weight", "grpo-kl-cov", grpo.held_back, "limit.weight * ", ""),
+    # entropy of tokens
+    ("the others", "grpo-bottom-entropy", RolloutTrainer._learning, "~self", "self"),
+    ("all", "grpo-top-entropy", RolloutTrainer._learning, "if top < 1 else None", "if top < 0 else None"),
+    ("not used", "grpo-top-entropy", grpo.loss, "(batch.learning, batch.correction)", "(batch.correction,)"),
     # ratios
     ("a ratio", "rloo@epochs", grpo.importance_ratio, "logp - logp.detach())", "logp - batch.old)"),
     ("no old policy", "grpo@epochs", Policy.__init__, OLD, "self.needs_old = False"),

@@ -3,16 +3,31 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from encore.recipe.base import Mistake, NotNegative
+from encore.recipe.base import Mistake, NotNegative, PartOfAll, Positive
+from encore.recipe.covariance import ClipCov, KlCov
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.recipe.kinds.sampling import SamplingStage
 from encore.recipe.kinds.stage import rule
 from encore.recipe.loss_types import check_window
 from encore.recipe.task import DataSet, own_mistakes
 
-ACCURACY_ALONE = ("positive", "process")  # advantages that read no reward but accuracy
+# advantages that read no reward but accuracy
+ACCURACY_ALONE = ("positive", "negative", "weighted", "pass_at_k", "process")
 # advantages that read accuracy alone, or have one baseline for all prompts
 ACROSS = (*ACCURACY_ALONE, "moving_average")
+
+Advantage = Literal[
+    "leave_one_out",
+    "moving_average",
+    "raw",
+    "best",
+    "above_mean",
+    "positive",
+    "negative",
+    "weighted",
+    "pass_at_k",
+    "process",
+]
 
 
 class GrpoStage(SamplingStage):
@@ -53,12 +68,17 @@ class GrpoStage(SamplingStage):
     aggregation: Literal["last", "product", "min", "sum", "points"] | None = None
     # The advantage, instead of TRL's; equations: encore/objectives/advantages.py and, for process,
     # process_supervision.py. TRL has no argument for this key and the keys below.
-    advantage: (
-        Literal["leave_one_out", "moving_average", "raw", "best", "positive", "above_mean", "process"] | None
-    ) = None
+    advantage: Advantage | None = None
+    pass_k: Positive | None = None  # k of advantage pass_at_k, at most args.num_generations
     # none: a policy gradient without a ratio, however often a rollout is used; sequence_token: GSPO, Eq.
     # 13-14
     importance_ratio: Literal["none", "sequence_token"] | None = None
+    # the share of a micro-batch's tokens, those with the lowest entropy, that alone learn: the control of
+    # args.top_entropy_quantile (arXiv 2506.01939)
+    bottom_entropy_quantile: PartOfAll | None = None
+    # Clip-Cov or KL-Cov, which hold back tokens of high covariance: encore/objectives/covariance.py
+    clip_cov: ClipCov | None = None
+    kl_cov: KlCov | None = None
     # my_module:loss, a user's function instead of loss_type and any ratio; docs/objective.md
     objective: str | None = None
     # whether a prompt is read once for all its completions in a micro-batch, which saves much work if answers
@@ -130,7 +150,11 @@ class GrpoStage(SamplingStage):
         if self.objective is None:
             return
         yield from own_mistakes("objective", self.objective)
-        replaced: dict[str, str | None] = {"importance_ratio": self.importance_ratio}
+        replaced: dict[str, object] = {
+            "importance_ratio": self.importance_ratio,
+            "clip_cov": self.clip_cov and "set",
+            "kl_cov": self.kl_cov and "set",
+        }
         if "loss_type" in self.args.model_fields_set:
             replaced["args.loss_type"] = self.args.loss_type
         for key, value in replaced.items():
@@ -159,6 +183,10 @@ class GrpoStage(SamplingStage):
                     f"process gives each token its own, {whole} weighs whole sequences; importance_ratio "
                     "sequence_token does both",
                 )
+        if (advantage == "pass_at_k") != (self.pass_k is not None):
+            yield "pass_k", "it is the k of advantage pass_at_k; give both or neither"
+        elif self.pass_k and self.pass_k > (size := args.num_generations or 1):
+            yield "pass_k", f"{self.pass_k} of the {size} responses of args.num_generations cannot be chosen"
         if advantage == "process" and self.tool:
             yield "tool", "advantage process reads steps off a policy's own text; remove one of them"
         if advantage == "above_mean" and args.scale_rewards != "group":
@@ -188,6 +216,24 @@ class GrpoStage(SamplingStage):
         if args.sync_ref_model and not args.beta:
             words = "with beta 0 there is no reference to replace; remove it"
             yield "args.sync_ref_model", words
+
+    @rule
+    def _held_back(self) -> Iterator[Mistake]:
+        """Yield mistakes in what keeps tokens from learning: an empty range, or two rules for one thing."""
+        if self.clip_cov and self.clip_cov.low >= self.clip_cov.high:
+            yield "clip_cov.low", f"{self.clip_cov.low} is not below clip_cov.high {self.clip_cov.high}"
+        if self.clip_cov and self.kl_cov:
+            yield "kl_cov", "clip_cov holds back the same tokens; remove one of them"
+        limited = "clip_cov" if self.clip_cov else "kl_cov" if self.kl_cov else None
+        if limited and self.args.importance_sampling_level == "sequence":
+            yield limited, "it chooses tokens, and importance_sampling_level sequence weighs whole sequences"
+        if limited == "kl_cov" and self.importance_ratio == "none":
+            yield limited, "it compares with old log-probabilities, which importance_ratio none does not have"
+        if self.bottom_entropy_quantile is not None and self.args.top_entropy_quantile < 1:
+            yield (
+                "bottom_entropy_quantile",
+                "args.top_entropy_quantile chooses tokens too; remove one of them",
+            )
 
     @rule
     def _whole_steps(self) -> Iterator[Mistake]:

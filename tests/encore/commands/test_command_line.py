@@ -228,6 +228,12 @@ def test_a_model_is_measured_for_real_and_answers(here, checkpoint):
     assert subprocess.run(asked, env=env, check=False).returncode == 0
 
 
+def test_an_evaluation_that_ran_out_of_memory_says_so(here, checkpoint, monkeypatch, capsys):
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, -9))
+    assert measure.measure(str(checkpoint), ["r1_zero/heldout"], measure.Asked(), Path("out"), 0) == 9
+    assert "failed: killed, as a system does that runs out of memory" in capsys.readouterr().err
+
+
 def test_a_report_that_is_not_made(here):
     with pytest.raises(UserError, match=r"report\.html: not made yet; encore run r1_zero --scale cpu"):
         encore("report", "r1_zero")

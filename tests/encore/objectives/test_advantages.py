@@ -1,13 +1,14 @@
 """Each advantage is its equation, written out once more with plain loops."""
 
 import math
+from itertools import combinations
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from encore.objectives.advantages import OF_GROUP, MovingAverage
+from encore.objectives.advantages import OF_GROUP, MovingAverage, pass_at_k
 
 REWARDS = st.integers(2, 6).flatmap(
     lambda size: st.lists(
@@ -25,6 +26,10 @@ def by_hand(name: str, group: list[float]) -> list[float]:
         return [r if all(r >= other for other in group) else 0.0 for r in group]
     if name == "positive":
         return [float(r > 0) for r in group]
+    if name == "negative":
+        return [-float(r <= 0) for r in group]
+    if name == "weighted":
+        return [0.1 if r > 0 else -1.0 for r in group]
     if name == "above_mean":
         mean = sum(group) / len(group)
         std = math.sqrt(sum((r - mean) ** 2 for r in group) / (len(group) - 1))
@@ -52,6 +57,26 @@ def test_leave_one_out_has_mean_zero_ignores_a_shift_and_is_scaled_centring(grou
     centred = rewards - rewards.mean(dim=1, keepdim=True)
     torch.testing.assert_close(found, size / (size - 1) * centred)
     torch.testing.assert_close(OF_GROUP["leave_one_out"](rewards + shift), found)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.booleans(), min_size=2, max_size=9), st.data())
+def test_pass_at_k_is_the_mean_over_all_choices(right, data):
+    k = data.draw(st.integers(1, len(right)))
+    rewards = torch.tensor([right], dtype=torch.float64)
+    choices = list(combinations(range(len(right)), k))
+    rewarded = [float(any(right[i] for i in choice)) for choice in choices]
+    mean = sum(rewarded) / len(choices)
+    std = math.sqrt(mean * (1 - mean))
+    expected = []
+    for i in range(len(right)):
+        own = [reward for choice, reward in zip(choices, rewarded, strict=True) if i in choice]
+        expected.append((sum(own) / len(own) - mean) / std if std else 0.0)
+    torch.testing.assert_close(pass_at_k(rewards, k), torch.tensor([expected], dtype=torch.float64))
+    if k == 1:  # pass@1 is GRPO's objective, with the std of a population
+        std = rewards.std(correction=0)
+        plain = (rewards - rewards.mean()) / std if std else torch.zeros_like(rewards)
+        torch.testing.assert_close(pass_at_k(rewards, 1), plain)
 
 
 @settings(max_examples=30)

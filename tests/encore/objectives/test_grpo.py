@@ -169,7 +169,7 @@ def test_entropy_bonus_and_the_tokens_of_most_entropy_are_as_by_trl(loss_type, q
         plain,
         entropy=entropy.requires_grad_(),
         entropy_coef=0.1,
-        uncertain=(entropy.detach() >= floor) & real if quantile < 1 else None,
+        learning=(entropy.detach() >= floor) & real if quantile < 1 else None,
     )
     same(data, arguments(loss_type=loss_type), "token", quantile)
 

@@ -50,6 +50,17 @@ def test_greedy_tokens_are_those_of_plain_transformers(lm, monkeypatch, first_ro
         assert (completion.tokens, completion.truncated) == (len(row), not ended)
 
 
+@pytest.mark.parametrize(("cap", "rounds"), [(4, 1), (40, 4)])
+def test_prompts_that_are_longer_than_the_cap_are_read_once(lm, monkeypatch, cap, rounds):
+    """GSM8K's five shots were read four times for 256 tokens."""
+    calls, plain = [], lm._continue
+    monkeypatch.setattr(hf, "FIRST_ROUND", 5)
+    monkeypatch.setattr(lm, "given", 1000)
+    monkeypatch.setattr(lm, "_continue", lambda *args: calls.append(args) or plain(*args))
+    draw(lm, PROMPTS, {**GREEDY, "max_gen_toks": cap})
+    assert len(calls) == rounds
+
+
 def test_lean_greedy_tokens_are_those_of_transformers(lm, lean):
     for one, other in zip(draw(lean, PROMPTS, GREEDY), draw(lm, PROMPTS, GREEDY), strict=True):
         assert (one, one.tokens, one.truncated) == (other, other.tokens, other.truncated)

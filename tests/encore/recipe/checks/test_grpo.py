@@ -29,6 +29,9 @@ def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
         stage(advantage="process", importance_ratio="sequence_token"),
         stage(advantage="positive", rewards={"accuracy": 1.0, "format": 0.0}),
         stage(advantage="raw", rewards={"accuracy": 1.0, "format": 1.0}),
+        stage(advantage="pass_at_k", pass_k=8),
+        stage(clip_cov={}, advantage="negative"),
+        stage(kl_cov={"share": 0.002, "weight": 0.1}, bottom_entropy_quantile=0.8),
         stage(importance_ratio="none", old_logp_noise=0.0),
         stage(SEQUENCE, old_logp_noise=0.1),
         stage(tool=TOOL, learn_results=True, resources={"gpu": 1}),
@@ -59,6 +62,18 @@ def test_sound(sound):
         (
             stage(advantage="above_mean", args={"scale_rewards": "none"}),
             "args.scale_rewards: above_mean divides by the group's",
+        ),
+        (stage(advantage="weighted", rewards={"format": 0.5}), "weighted reads accuracy alone"),
+        (stage(advantage="pass_at_k"), "pass_k: it is the k of advantage pass_at_k; give both"),
+        (stage(pass_k=2), "pass_k: it is the k of advantage pass_at_k; give both or neither"),
+        (stage(advantage="pass_at_k", pass_k=9), "pass_k: 9 of the 8 responses .* cannot be chosen"),
+        (stage(clip_cov={"low": 2.0, "high": 1.0}), r"clip_cov.low: 2.0 is not below clip_cov.high 1.0"),
+        (stage(clip_cov={}, kl_cov={}), "kl_cov: clip_cov holds back the same tokens"),
+        (stage(SEQUENCE, clip_cov={}), "clip_cov: it chooses tokens, and importance_sampling_level"),
+        (stage(kl_cov={}, importance_ratio="none"), "kl_cov: it compares with old log-probabilities"),
+        (
+            stage({"top_entropy_quantile": 0.2}, bottom_entropy_quantile=0.8),
+            "bottom_entropy_quantile: args.top_entropy_quantile chooses tokens too",
         ),
         (stage(learn_results=True), "learn_results: without effect"),
         (
