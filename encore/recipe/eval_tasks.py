@@ -93,6 +93,8 @@ class EvalTask(Formed):
     checkpoints: Some[str] | None = None  # checkpoints that are asked the task; default: all
     tool: Tool | None = None  # a tool that the policy may call, as in stage grpo
     items: Positive | None = None  # number of items, the first ones; only a task of lm-eval may omit it: all
+    # number of items to leave out at the start, such as those that a corpus has leaked
+    skip: Annotated[int, Field(ge=0)] = 0
     samples: Positive | None = None  # number of completions of each item
     temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -171,6 +173,8 @@ class EvalTask(Formed):
         name = f"lm-eval's {self.lm_eval} has its own"
         if self.template is not None:
             yield "template", f"{name} prompt; leave it out"
+        if self.skip:
+            yield "skip", f"{name} items; leave it out"
         if isinstance(self.chat, Chat):
             yield "chat", f"{name} prompt; expected true"
         if self.tool is not None:
