@@ -22,8 +22,9 @@ ROLES = {**dict.fromkeys(SELECTORS, "proxy"), "kl": "reference", "perplexity": "
 # fmt: off
 Score = Literal[
     "gold", "judge", "proxy", "proxy_product", "proxy_min", "trace", "kl", "perplexity",
-    "language_consistency", "readability", "unrepaired", "other_rule", "refused", "visible", "special_cased",
-    "verification", "sound_checks", "backtracking", "subgoals", "backward_chaining", "idling",
+    "language_consistency", "readability", "unrepaired", "lost", "other_rule", "refused", "visible",
+    "special_cased", "verification", "sound_checks", "backtracking", "subgoals", "backward_chaining",
+    "idling",
 ]
 # fmt: on
 

@@ -17,6 +17,7 @@ OF_WORLD = (
     "language_consistency",
     "readability",
     "unrepaired",
+    "lost",
     "other_rule",
     "refused",
     "visible",
