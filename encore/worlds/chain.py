@@ -37,7 +37,7 @@ from typing import Any, ClassVar
 from encore.worlds.answers import TAGS, answer, scratchpad
 from encore.worlds.documents import dots, tagged
 from encore.worlds.protocol import Document, Problem, require
-from encore.worlds.slips import BETWEEN, lost, unrepaired
+from encore.worlds.slips import BETWEEN, carries, lost, unrepaired
 from encore.worlds.steps import ends, matches, take, texts
 from encore.worlds.sums import (
     STEP,
@@ -211,8 +211,7 @@ class Chain:
     name: ClassVar[str] = "chain"
     vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-=,.", "wait", *TAGS)
     rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {
-        "unrepaired": unrepaired,
-        "lost": lost,
+        reward.__name__: reward for reward in (unrepaired, carries, lost)
     }
     kinds: ClassVar[Mapping[str, Document]] = {
         kind.__name__: kind

@@ -26,9 +26,19 @@ def unrepaired(problem: Problem, completion: str) -> float:
     return float(bool(wrong))
 
 
-def lost(problem: Problem, completion: str) -> float:
-    """Return the share of the steps past a ten that are one too little; 0 without a step past a ten."""
+def _past_ten(completion: str) -> list[int]:
+    """Return how far off each step past a ten is: its result less the sum of its operands."""
     steps = filter(None, matches(STEP, texts(completion, BETWEEN)))
     read = [(operands_of(step[1]), int(step[2])) for step in steps]
-    off = [result - sum(operands) for operands, result in read if passes_ten(operands)]
+    return [result - sum(operands) for operands, result in read if passes_ten(operands)]
+
+
+def carries(problem: Problem, completion: str) -> float:
+    """Return 1 if a step passes a ten, else 0."""
+    return float(bool(_past_ten(completion)))
+
+
+def lost(problem: Problem, completion: str) -> float:
+    """Return the share of the steps past a ten that are one too little; 0 without a step past a ten."""
+    off = _past_ten(completion)
     return off.count(-1) / len(off) if off else 0.0

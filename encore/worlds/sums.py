@@ -41,7 +41,7 @@ def passes_ten(operands: tuple[int, ...]) -> bool:
 
 
 def losing(lost: float, add: Adder, rng: random.Random) -> Adder:
-    """Return an adder whose sum is one less than that of `add`, at chance `lost`, if it passes a ten."""
+    """Return an adder that adds as `add` does, and loses one of a sum past a ten at chance `lost`."""
     # without the dial no random number is drawn
     return lambda operands: add(operands) - (lost > 0 and passes_ten(operands) and rng.random() < lost)
 

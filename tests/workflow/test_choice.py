@@ -183,7 +183,8 @@ def test_leaked_and_skipped_problems_count_among_those_that_a_world_must_have(de
     part = {"task": few, "template": "{question}", "mixture": {"direct": 1}, "share": 0.5, "leaked": 64}
     spec = json.loads(json.dumps(demo.recipes["demo"].layers.content))
     corpus = {"documents": 8, "mixture": {"direct": 1}, "also": [part]}
-    spec["stages"]["rl"] = {"run": "sft", "task": few, "template": "{question}", "corpus": corpus, "needs": {}}
+    asked = {"task": few, "template": "{question}", "corpus": corpus}
+    spec["stages"]["rl"] = {"run": "sft", **asked, "needs": {}}
     spec["evals"]["tasks"] = {"heldout": {"task": few, "items": 8, "skip": 16}}
     graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], layers=Layers(spec))})
     with pytest.raises(UserError) as error:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from encore.worlds import Problem, corpus, make, sample
 from encore.worlds.chain import Chain
-from encore.worlds.slips import lost
+from encore.worlds.slips import carries, lost
 from encore.worlds.sums import careless, left_to_right, losing, operands_of, passes_ten
 
 SUM = Problem("8+7+4+5=", "24", 4)
@@ -34,7 +34,13 @@ WORLD = make({"world": "chain", "terms": [3, 6]})
 )
 def test_the_share_of_lost_carries(completion, share):
     assert lost(SUM, completion) == share
-    assert Chain.rewards["lost"] is lost
+    assert carries(SUM, completion) >= share
+    assert (Chain.rewards["lost"], Chain.rewards["carries"]) == (lost, carries)
+
+
+def test_a_step_past_a_ten_carries():
+    assert carries(SUM, "<think>8+7=15</think>") == carries(SUM, "19+5=2") == 1
+    assert carries(SUM, "<think>14+4=17</think>") == carries(SUM, "<answer>15</answer>") == 0
 
 
 @given(st.text(alphabet="0123456789+-=,.wait<>think/", max_size=80))
