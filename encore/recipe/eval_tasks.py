@@ -23,8 +23,8 @@ ROLES = {**dict.fromkeys(SELECTORS, "proxy"), "kl": "reference", "perplexity": "
 Score = Literal[
     "gold", "judge", "proxy", "proxy_product", "proxy_min", "trace", "kl", "perplexity",
     "language_consistency", "readability", "unrepaired", "carries", "lost", "other_rule", "refused",
-    "visible", "special_cased", "verification", "sound_checks", "backtracking", "subgoals", "backward_chaining",
-    "idling",
+    "visible", "special_cased", "verification", "sound_checks", "backtracking", "subgoals",
+    "backward_chaining", "idling",
 ]
 # fmt: on
 
