@@ -72,10 +72,10 @@ def _asked(graph: Graph, node: Node) -> Iterator[Count]:
         return
     stage = graph.stage(node)
     if isinstance(stage, PretrainStage | SftStage) and stage.corpus:
-        for number, part in enumerate(stage.corpus.also or ()):
-            if part.leaked:
+        for number, further in enumerate(stage.corpus.also or ()):
+            if further.leaked:
                 place = f"stages.{node.name}.corpus.also[{number}]"
-                yield Count(place, part.task, part.leaked, "test", "leaked")
+                yield Count(place, further.task, further.leaked, "test", "leaked")
     for name, part in stage.parts.items():
         if isinstance(stage, Asking) and isinstance(part, Asked):
             place = f"stages.{node.name}.domains.{name}" if name else f"stages.{node.name}"
