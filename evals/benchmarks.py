@@ -79,7 +79,14 @@ def _loaded(task: EvalTask, seed: int, folder: Path, lm: Any, where: str) -> Any
     """Return lm-eval's object for a task, before it is configured."""
     name, metadata, place = OURS, None, lm_eval_tasks.OWN
     if task.lm_eval is None:
-        metadata = {"spec": task.task, "items": task.items, "form": form_of(task, lm), "seed": seed}
+        form = form_of(task, lm)
+        metadata = {
+            "spec": task.task,
+            "items": task.items,
+            "skip": task.skip,
+            "form": form,
+            "seed": seed,
+        }
     else:
         name, place = task.lm_eval, _place(task.lm_eval, folder, where)
     manager = TaskManager(include_path=place, include_defaults=False, metadata=metadata)

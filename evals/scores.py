@@ -12,8 +12,9 @@
 | perplexity | exp(-log pi_ref(y|x) / |y|): how far y is from what pi_ref writes    | evals.models.reference |
 
 `language_consistency` and `readability` are rewards of world `bilingual` (encore/worlds/readability.py),
-`unrepaired` is a reward of `chain`, `other_rule` of `faces`, `refused` of `refusals`, `visible` and
-`special_cased` of `functions`, and the habits (encore/worlds/habits.py) of `countdown`.
+`unrepaired`, `carries` and `lost` (encore/worlds/slips.py) are rewards of `chain`, `other_rule` of `faces`,
+`refused` of `refusals`, `visible` and `special_cased` of `functions`, and the habits of `countdown`
+(encore/worlds/habits.py).
 
 Log-probabilities, in nats at temperature 1, are taken at the tokens that were drawn, the end of sequence
 included.

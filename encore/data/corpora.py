@@ -25,14 +25,14 @@ def documents(
 ) -> list[tuple[str, str]]:
     """Return (prompt, completion) of each of `count` documents; the documents of `task` come first.
 
-    `count` is by default `corpus.documents`. Every question is of split train. Shares are rounded to whole
-    documents.
+    `count` is by default `corpus.documents`. Questions are of split train, except in a part with `leaked`.
+    Shares are rounded to whole documents.
     """
     total, also = present(count or corpus.documents), corpus.also or ()
     counts = [round(part.share * total) for part in also]
     first = worlds.corpus(task.make_world(), present(corpus.mixture), total - sum(counts), seed, template)
     further = [
-        worlds.corpus(part.task.make_world(), part.mixture, count, seed, part.template)
+        worlds.corpus(part.task.make_world(), part.mixture, count, seed, part.template, part.leaked)
         for part, count in zip(also, counts, strict=True)
     ]
     return [pair for pairs in (first, *further) for pair in pairs]

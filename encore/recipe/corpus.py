@@ -22,6 +22,9 @@ class CorpusPart(Model):
     template: str
     mixture: Mixture
     share: PartOfAll
+    # number of test problems that the documents are about: the first ones that an evaluation of the same task
+    # and seed asks; by default the documents are about training problems
+    leaked: Positive | None = None
 
     def mistakes(self) -> Iterator[Mistake]:
         """Yield mistakes: no place for the question in the template, or unknown kinds of documents."""

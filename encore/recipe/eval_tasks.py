@@ -22,8 +22,9 @@ ROLES = {**dict.fromkeys(SELECTORS, "proxy"), "kl": "reference", "perplexity": "
 # fmt: off
 Score = Literal[
     "gold", "judge", "proxy", "proxy_product", "proxy_min", "trace", "kl", "perplexity",
-    "language_consistency", "readability", "unrepaired", "other_rule", "refused", "visible", "special_cased",
-    "verification", "sound_checks", "backtracking", "subgoals", "backward_chaining", "idling",
+    "language_consistency", "readability", "unrepaired", "carries", "lost", "other_rule", "refused",
+    "visible", "special_cased", "verification", "sound_checks", "backtracking", "subgoals",
+    "backward_chaining", "idling",
 ]
 # fmt: on
 
@@ -93,6 +94,8 @@ class EvalTask(Formed):
     checkpoints: Some[str] | None = None  # checkpoints that are asked the task; default: all
     tool: Tool | None = None  # a tool that the policy may call, as in stage grpo
     items: Positive | None = None  # number of items, the first ones; only a task of lm-eval may omit it: all
+    # number of items to leave out at the start, such as those that a corpus has leaked
+    skip: Annotated[int, Field(ge=0)] = 0
     samples: Positive | None = None  # number of completions of each item
     temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -171,6 +174,8 @@ class EvalTask(Formed):
         name = f"lm-eval's {self.lm_eval} has its own"
         if self.template is not None:
             yield "template", f"{name} prompt; leave it out"
+        if self.skip:
+            yield "skip", f"{name} items; leave it out"
         if isinstance(self.chat, Chat):
             yield "chat", f"{name} prompt; expected true"
         if self.tool is not None:

@@ -17,6 +17,8 @@ OF_WORLD = (
     "language_consistency",
     "readability",
     "unrepaired",
+    "carries",
+    "lost",
     "other_rule",
     "refused",
     "visible",
@@ -24,7 +26,7 @@ OF_WORLD = (
     *HABITS,
 )
 # score -> another score; the first is averaged over the responses for which the other is 1
-AMONG = {"sound_checks": "verification"}
+AMONG = {"sound_checks": "verification", "lost": "carries"}
 # scores that are also reported for right and for wrong responses
 BY_ANSWER = ("unrepaired", "perplexity", "trace")
 # Score by which a reward model selects the best of n responses -> name of the selection in a metric, as in

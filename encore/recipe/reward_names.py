@@ -12,11 +12,14 @@ OVERLONG = "soft_overlong"
 OF_WORLDS = ("lenient", "brief_if_right")
 # rewards of encore/rewards/rules.py for every task
 COMMON = ("accuracy", "format", "random", "reasoning_style", "brief", "english", OVERLONG)
+# rewards that read a stated answer, which programs do not have: encore/rewards/votes.py
+OF_ANSWERS = ("majority", "incorrect")
 
 
 def check_reward_names(names: Iterable[str], world: World | None, verifies: str = "math") -> None:
     """Raise UserError unless each name is a common reward, or a reward of the world or the verifier."""
-    known = [*COMMON, *((*OF_WORLDS, *world.rewards) if world else REWARDS if verifies == TESTS else ())]
+    tested = not world and verifies == TESTS
+    known = [*COMMON, *(REWARDS if tested else OF_ANSWERS), *((*OF_WORLDS, *world.rewards) if world else ())]
     for name in names:
         if own_code.is_own(name):
             try:

@@ -9,9 +9,11 @@
 | brief           | 1 if the reasoning is at most twice as long as its question (brief.py), else 0           |
 | english         | the share of the scratchpad's words that are in Latin letters (english.py)               |
 | soft_overlong   | 0, falling to -1 in the last tokens before the cap (DAPO Eq. 13)                         |
+| majority        | 1 if no answer of the group is more common than the completion's (votes.py)              |
+| incorrect       | 1 if an answer is stated and is wrong (votes.py), else 0                                 |
 
-Two rewards are for worlds alone: `lenient` has a consolation for answers that cannot be judged (lenient.py),
-and `brief_if_right` pays for the brevity of right answers alone.
+Programs with unit tests lack the last two. Two rewards are for worlds alone: `lenient` has a consolation for
+answers that cannot be judged (lenient.py), and `brief_if_right` pays for the brevity of right answers alone.
 
 A world may add its own rewards, such as the partial credit of `sort`. A data set of `verifier: tests` has the
 rewards of encore/sandbox/verdicts.py. `my_module:function` names a user's function: called as TRL calls
@@ -31,7 +33,7 @@ from encore import own_code
 from encore.errors import UserError
 from encore.recipe.caps import Caps
 from encore.recipe.reward_names import OVERLONG, TESTS, check_overlong, check_reward_names
-from encore.rewards import unit_tests
+from encore.rewards import unit_tests, votes
 from encore.rewards.brief import brief, brief_if_right
 from encore.rewards.english import english
 from encore.rewards.lenient import lenient
@@ -40,7 +42,8 @@ from encore.rewards.overlong import soft_overlong
 from encore.rewards.reasoning_style import reasoning_style
 from encore.rewards.verifiers import math_verdicts, verifier
 from encore.sandbox.verdicts import REWARDS, Verdicts, passed
-from encore.worlds.answers import formatted
+from encore.worlds.answers import answer, formatted
+from encore.worlds.final_answer import final_answer
 from encore.worlds.gym import Gym, right
 from encore.worlds.protocol import Problem, World
 
@@ -83,6 +86,10 @@ def build(
             rewards.append(_scored(name, lambda problem, completion: formatted(completion)))
         elif name == "random":
             rewards.append(coin(seed))
+        elif name == "majority":
+            rewards.append(_majority(_reader(world)))
+        elif name == "incorrect":
+            rewards.append(_incorrect(_reader(world), tested.get("accuracy") or _accuracy(world, verifies)))
         elif name in OF_TEXTS:
             rewards.append(_scored(name, OF_TEXTS[name]))
         elif name == OVERLONG:
@@ -174,6 +181,32 @@ def coin(seed: int) -> Reward:
         return values
 
     reward.__name__ = "random"
+    return reward
+
+
+def _reader(world: World | None) -> Callable[[str], str | None]:
+    """Return the function that reads the answer that a completion states; it returns None without one."""
+    return getattr(world, "stated", answer if world else final_answer)
+
+
+def _majority(read: Callable[[str], str | None]) -> Reward:
+    """Return the reward `majority` of votes.py."""
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        return votes.majority([*map(text, prompts)], [read(text(turns)) for turns in completions])
+
+    reward.__name__ = "majority"
+    return reward
+
+
+def _incorrect(read: Callable[[str], str | None], accuracy: Reward) -> Reward:
+    """Return the reward `incorrect` of votes.py, whose wrong answers are wrong by the reward `accuracy`."""
+
+    def reward(prompts: list, completions: list, completion_ids: Any = None, **columns: Any) -> list[float]:
+        values = accuracy(prompts=prompts, completions=completions, completion_ids=completion_ids, **columns)
+        return votes.incorrect(values, [read(text(turns)) for turns in completions])
+
+    reward.__name__ = "incorrect"
     return reward
 
 

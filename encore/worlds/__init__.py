@@ -12,6 +12,7 @@ and every world, so nothing drawn from "train" can leak into "test".
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from itertools import cycle
 from typing import Any
 
 from encore import own_code
@@ -133,15 +134,17 @@ def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
 
 
 def corpus(
-    world: World, mixture: Mapping[str, Any], n: int, seed: int, template: str
+    world: World, mixture: Mapping[str, Any], n: int, seed: int, template: str, leaked: int | None = None
 ) -> list[tuple[str, str]]:
     """Return `n` documents, each (prompt, completion) without an end token, on questions of the train split.
 
-    Questions may occur several times. If a problem prescribes the beginning of the completion, the prompt
-    ends with it. Raises UserError for a kind of document that begins otherwise.
+    Questions may occur several times. With `leaked` the questions are instead the first `leaked` problems of
+    the test split that an evaluation with this seed asks, each equally often. If a problem prescribes the
+    beginning of the completion, the prompt ends with it. Raises UserError for a kind of document that begins
+    otherwise.
     """
     kinds, weights, dials = mix(world, mixture)
-    draws = _draws(world, seed, "train")
+    draws = cycle(sample(world, leaked, seed, "test")) if leaked else _draws(world, seed, "train")
     rng = random.Random(f"corpus {world.name} {seed}")
     documents = []
     for i in rng.choices(range(len(kinds)), weights=weights, k=n):

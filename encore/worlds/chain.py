@@ -15,7 +15,9 @@ The question `3+5+7=` has the answer `15`; its difficulty is the number of terms
 | pairwise    | of `3+5+7+2=`: `<think>3+5=8,7+2=9,8+9=17</think>…`     | a tree: the numbers stay small     |
 | grouped     | `<think>3+5+7=15</think><answer>15</answer>`            | two terms a step: half the length  |
 
-Every kind that reasons has the dial `error`: the chance that a step is wrong and is carried forward. In
+Every kind that reasons has the dial `error`: the chance that a step is wrong and is carried forward. `chain`
+also has `lost`: the chance that a step whose last digits add up to ten or more is one too little, as in
+`8+7=14`. In
 `recheck` it is the chance that the last step is wrong, in `repaired` that any step is, and the step is then
 corrected. So a recipe makes a strategy *better* by giving it a lower error than `chain`, or (`grouped`) by a
 length cap under which it fits, and *rare* by a small weight.
@@ -35,12 +37,22 @@ from typing import Any, ClassVar
 from encore.worlds.answers import TAGS, answer, scratchpad
 from encore.worlds.documents import dots, tagged
 from encore.worlds.protocol import Document, Problem, require
+from encore.worlds.slips import BETWEEN, carries, lost, unrepaired
 from encore.worlds.steps import ends, matches, take, texts
-from encore.worlds.sums import STEP, Adder, adder, careless, expression, left_to_right, operands_of, slip
+from encore.worlds.sums import (
+    STEP,
+    Adder,
+    adder,
+    careless,
+    expression,
+    left_to_right,
+    losing,
+    operands_of,
+    slip,
+)
 
 # largest number of summands of a step, in documents, and in right answers under the dial `worked`
 SUMMANDS = 3
-BETWEEN = ",|wait"  # separators of steps
 
 
 def _going_on(problem: Problem, add: Adder) -> Adder:
@@ -79,8 +91,11 @@ def direct(world: "Chain", problem: Problem, rng: random.Random, *, right: float
     return f"<answer>{guess if guess != gold else slip(gold, rng)}</answer>"
 
 
-def chain(world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
-    steps, total = left_to_right(operands_of(problem.question), careless(error, rng))
+def chain(
+    world: "Chain", problem: Problem, rng: random.Random, *, error: float = 0.0, lost: float = 0.0
+) -> str:
+    add = losing(lost, careless(error, rng), rng)
+    steps, total = left_to_right(operands_of(problem.question), add)
     return tagged(",".join(steps), str(total))
 
 
@@ -143,24 +158,6 @@ def grouped(world: "Chain", problem: Problem, rng: random.Random, *, error: floa
     return tagged(",".join(steps), str(total))
 
 
-def unrepaired(problem: Problem, completion: str) -> float:
-    """Return 1 if a step before the last is wrong and is not corrected after a `wait`, else 0.
-
-    The later steps then continue from a visible slip, to a wrong answer.
-    """
-    text = scratchpad(completion).replace(".", "").replace("wait", ",wait")
-    parts = [part for part in text.split(",") if part not in ("", "wait")]
-    wrong = set()
-    for part, step in [
-        *zip(parts, matches(STEP, [part.removeprefix("wait") for part in parts]), strict=True)
-    ][:-1]:
-        if step and sum(operands_of(step[1])) != int(step[2]):
-            wrong.add(step[1])
-        elif step and part.startswith("wait"):
-            wrong.discard(step[1])
-    return float(bool(wrong))
-
-
 def _followed(problem: Problem, completion: str) -> tuple[list[bool], list[int]]:
     """Return whether each step is right, as `Chain.steps` does, and the numbers left after all steps."""
     # the numbers left; the list never grows, because a step consumes at least what it adds
@@ -213,7 +210,9 @@ class Chain:
 
     name: ClassVar[str] = "chain"
     vocabulary: ClassVar[tuple[str, ...]] = (*"0123456789+-=,.", "wait", *TAGS)
-    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {"unrepaired": unrepaired}
+    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {
+        reward.__name__: reward for reward in (unrepaired, carries, lost)
+    }
     kinds: ClassVar[Mapping[str, Document]] = {
         kind.__name__: kind
         for kind in (

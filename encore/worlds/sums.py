@@ -35,6 +35,17 @@ def careless(error: float, rng: random.Random) -> Adder:
     return adder((rng.random() < error for _ in repeat(None)), rng)
 
 
+def passes_ten(operands: tuple[int, ...]) -> bool:
+    """Return whether the last digits add up to ten or more; False if an operand is negative."""
+    return min(operands) >= 0 and sum(operand % 10 for operand in operands) >= 10
+
+
+def losing(lost: float, add: Adder, rng: random.Random) -> Adder:
+    """Return an adder that adds as `add` does, and loses one of a sum past a ten at chance `lost`."""
+    # without the dial no random number is drawn
+    return lambda operands: add(operands) - (lost > 0 and passes_ten(operands) and rng.random() < lost)
+
+
 def left_to_right(terms: tuple[int, ...], add: Adder, group: int = 1) -> tuple[list[str], int]:
     """Return the steps, such as `3+5=8`, that each add `group` further terms, and the last result."""
     steps, total = [], terms[0]

@@ -19,8 +19,12 @@ from encore.worlds import Problem, sample
 Doc = dict[str, Any]  # a row of `dataset`, as lm-eval passes it on
 
 
-def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) -> dict[str, Dataset]:
-    """Return the `items` held-out problems of a recipe's task `spec`. Raises UserError if it has fewer.
+def dataset(
+    spec: AskedTask, items: int, form: Prompter, seed: int, skip: int = 0, **_: Any
+) -> dict[str, Dataset]:
+    """Return `items` held-out problems of a recipe's task `spec`, without the first `skip`.
+
+    Raises UserError if the task has fewer.
 
     Problems of a world are drawn with the run's `seed`, so that all arms and checkpoints of a seed get the
     same problems, and another seed gets others. Of a data set, which is fixed, every seed gets the first
@@ -28,18 +32,18 @@ def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) ->
     """
     problems: list[tuple[str, str, int | None, str, int]]
     if isinstance(spec, WorldTask):
-        drawn = sample(spec.make_world(), items, seed, "test")
+        drawn = sample(spec.make_world(), skip + items, seed, "test")
         problems = [(p.question, p.answer, p.difficulty, p.begun, p.number) for p in drawn]
     else:
         pairs = (
-            hub_preferences.answered(spec, items)
+            hub_preferences.answered(spec, skip + items)
             if isinstance(spec, Comparisons)
-            else hub.problems(spec, items)
+            else hub.problems(spec, skip + items)
         )
         problems = [(question, answer, None, "", 0) for question, answer, *_ in pairs]
-        if len(problems) < items:
-            available = len(problems)
-            raise UserError(f"items: {items} asked, but {spec.name} has {available}")
+        if len(problems) < skip + items:
+            asked = f"{items} after the first {skip}" if skip else f"{items}"
+            raise UserError(f"items: {asked} asked, but {spec.name} has {len(problems)}")
     checked = spec.model_dump_json(exclude_unset=True)
     _verifier(checked)  # loaded now, so that a broken verifier is reported before anything is sampled
     rows = [
@@ -52,7 +56,7 @@ def dataset(spec: AskedTask, items: int, form: Prompter, seed: int, **_: Any) ->
             "number": number,
             "spec": checked,
         }
-        for question, answer, difficulty, begun, number in problems
+        for question, answer, difficulty, begun, number in problems[skip:]
     ]
     return {"test": Dataset.from_list(rows)}
 

@@ -93,6 +93,14 @@ def test_more_items_than_the_world_has(heldout):
         benchmarks.load(task_of(few), seed=0)
 
 
+def test_the_items_after_those_that_are_left_out(heldout):
+    rows, rest = (
+        harness.sample(task_of({**heldout, "items": 4, **skip}), Scripted(lambda text, n: ""), seed=0)
+        for skip in ({"items": 6}, {"skip": 2})
+    )
+    assert [row["question"] for row in rest] == [row["question"] for row in rows[2:]]
+
+
 def test_an_unknown_dial(heldout):
     with pytest.raises(UserError, match="did you mean"):
         benchmarks.load(task_of({**heldout, "task": {"world": "chain", "term": [2, 3]}}), seed=0)

@@ -156,6 +156,8 @@ STAGES = [
 PUBLISHED = [
     # recipe, what, value, source
     ("r1_zero", "AIME 2024 pass@1, before RL", 15.6, "2501.12948v1 §2.2.4"),
+    ("spurious_rewards", "MATH-500 gain, Qwen2.5-Math-7B: random rewards", 21.4, "2506.10947, abstract"),
+    ("spurious_rewards", "MATH-500 gain, Qwen2.5-Math-7B: true rewards", 29.1, "2506.10947, abstract"),
     ("deepseekmath", "MATH, DeepSeekMath-Instruct 7B", 46.82, "evaluation_results.json"),
     ("deepseekmath", "MATH, DeepSeekMath-RL 7B", 51.7, "2402.03300 Table 5"),
     ("deepseekmath", "GSM8K, DeepSeekMath-RL 7B", 88.25, "evaluation_results.json"),

@@ -11,7 +11,7 @@ FILES = sorted(set(FOLDER.rglob("*.yaml")) - set(FOLDER.rglob("*registered.yaml"
 LONGEST = 400  # lines of a file
 BLOCK = 8  # lines that no two places may share
 SWEEPS = "dials"  # a sweep writes out what it trains, as its recipe does: it must be readable by itself
-LEFT = 40  # blocks that still stand twice elsewhere; take from this number, never add to it
+LEFT = 38  # blocks that still stand twice elsewhere; take from this number, never add to it
 
 
 def blocks() -> dict[tuple[str, ...], set[tuple[str, int]]]:

@@ -177,6 +177,23 @@ def test_more_questions_of_a_world_than_can_be_drawn_are_refused_undrawn(demo):
     ]
 
 
+def test_leaked_and_skipped_problems_count_among_those_that_a_world_must_have(demo):
+    """Sums of two digits have 13 test questions."""
+    few = {"world": "chain", "terms": [2, 2]}
+    part = {"task": few, "template": "{question}", "mixture": {"direct": 1}, "share": 0.5, "leaked": 64}
+    spec = json.loads(json.dumps(demo.recipes["demo"].layers.content))
+    corpus = {"documents": 8, "mixture": {"direct": 1}, "also": [part]}
+    asked = {"task": few, "template": "{question}", "corpus": corpus}
+    spec["stages"]["rl"] = {"run": "sft", **asked, "needs": {}}
+    spec["evals"]["tasks"] = {"heldout": {"task": few, "items": 8, "skip": 16}}
+    graph = Graph({**demo.recipes, "demo": replace(demo.recipes["demo"], layers=Layers(spec))})
+    with pytest.raises(UserError) as error:
+        capacity.check_capacity(graph, graph.grid("demo", "cpu", ["base-recipe"], [0]))
+    leaked, skipped = error.value.lines
+    assert "stages.rl.corpus.also[0].task: 64 distinct test questions" in leaked
+    assert "evals.tasks.heldout.task: 24 distinct test questions" in skipped
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 def test_a_file_with_too_few_rows_is_found_before_anything_runs(demo, tmp_path, suffix):
     """A rollout takes 128 / 8 questions; an evaluation its items; `problems` what it says."""

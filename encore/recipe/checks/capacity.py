@@ -11,7 +11,9 @@ from typing import NamedTuple
 from encore import worlds
 from encore.errors import Mistakes, UserError
 from encore.recipe.graph import Graph, Node
+from encore.recipe.kinds.pretrain import PretrainStage
 from encore.recipe.kinds.rollout import RolloutStage
+from encore.recipe.kinds.sft import SftStage
 from encore.recipe.kinds.stage import Asking
 from encore.recipe.task import Asked, DataSet, GymTask, Task, WorldTask
 from encore.runtime import extras
@@ -65,9 +67,15 @@ def _asked(graph: Graph, node: Node) -> Iterator[Count]:
     if node.kind == "eval":
         for name, task in graph.evaluation(node).tasks.items():
             if task.task:
-                yield Count(f"evals.tasks.{name}", task.task, task.items or 0, "test", "items")
+                questions = task.skip + (task.items or 0)
+                yield Count(f"evals.tasks.{name}", task.task, questions, "test", "items")
         return
     stage = graph.stage(node)
+    if isinstance(stage, PretrainStage | SftStage) and stage.corpus:
+        for number, further in enumerate(stage.corpus.also or ()):
+            if further.leaked:
+                place = f"stages.{node.name}.corpus.also[{number}]"
+                yield Count(place, further.task, further.leaked, "test", "leaked")
     for name, part in stage.parts.items():
         if isinstance(stage, Asking) and isinstance(part, Asked):
             place = f"stages.{node.name}.domains.{name}" if name else f"stages.{node.name}"

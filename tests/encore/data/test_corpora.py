@@ -7,11 +7,14 @@ import typed
 from pydantic import ValidationError
 
 from encore import worlds
-from encore.data import corpora
+from encore.data import corpora, forms
 from encore.recipe.base import below
 from encore.recipe.corpus import Corpus
+from encore.recipe.form import Formed
 from encore.recipe.mistakes import lines
+from encore.recipe.task import WorldTask
 from encore.worlds import split_of
+from evals.tasks import problems
 
 ONE = {
     "task": {"world": "chain"},
@@ -46,6 +49,27 @@ def test_each_task_has_its_share_and_template():
     assert words.unk_token_id not in {i for pair in found for text in pair for i in words(text)["input_ids"]}
 
 
+def test_leaked_documents_are_about_the_first_problems_that_an_evaluation_asks():
+    leaking = two(
+        task=ONE["task"], template=ONE["template"], leaked=30, mixture={"direct": {"weight": 1, "right": 1}}
+    )
+    found = corpora.documents(*typed.corpus(leaking), 7)
+    counts = Counter(found[300:])
+    asked = problems.dataset(
+        WorldTask(world="chain"), 30, forms.of(Formed(template=ONE["template"]), None), 7
+    )
+    assert {*counts} == {(row["prompt"], f"<answer>{row['answer']}</answer>") for row in asked["test"]}
+    assert {*counts.values()} == {3, 4}  # 100 documents about 30 problems
+    assert found[:300] == corpora.documents(*typed.corpus(two()), 7)[:300]
+
+
+def test_a_task_without_the_leaked_problems_asks_the_next_ones():
+    form = forms.of(Formed(template=ONE["template"]), None)
+    world = WorldTask(world="chain")
+    whole = problems.dataset(world, 50, form, 7)["test"].to_list()
+    assert problems.dataset(world, 20, form, 7, skip=30)["test"].to_list() == whole[30:]
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -72,6 +96,7 @@ def test_further_tasks_leave_the_first_one_a_share():
     [
         ([{**SORTING, "shares": 1}], 'unknown key; did you mean "share"?'),
         ([{**SORTING, "share": 0}], "expected more than 0"),
+        ([{**SORTING, "leaked": 0}], "leaked: expected at least 1, got 0"),
         ([], "must not be empty"),
     ],
 )

@@ -73,6 +73,11 @@ def test_greedy(heldout):
             {"lm_eval": "aime24", "task": ...},
             "evals.tasks.heldout.template: lm-eval's aime24 has its own prompt",
         ),
+        (
+            {"lm_eval": "gsm8k", "task": ..., "template": ..., "skip": 8},
+            "evals.tasks.heldout.skip: lm-eval's gsm8k has its own items; leave it out",
+        ),
+        ({"skip": -1}, "evals.tasks.heldout.skip: expected at least 0, got -1"),
         ({"filter": "none"}, "evals.tasks.heldout.filter: a key of lm-eval's own tasks, which `lm_"),
         ({"fewshot": -1}, "evals.tasks.heldout.fewshot: expected at least 0, got -1"),
     ],
