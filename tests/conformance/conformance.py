@@ -159,7 +159,9 @@ def unsorted() -> Iterator[tuple[str, str, Measure]]:
     for name, case in CASES.items():
         yield name, STEP, exact(case)
         if case.advantages is cases.normalized:
-            yield name, "std of the group", ratio_of_stds(CASES["grpo"] if case.args.get("beta") else case)
+            # beside a KL term, or where the advantage chooses tokens, it is no constant factor of the gradient
+            mixed = case.args.get("beta") or case.keys.keys() & {"clip_cov", "kl_cov"}
+            yield name, "std of the group", ratio_of_stds(CASES["grpo"] if mixed else case)
         if case.advantages is cases.process:
             population = replace(case, advantages=cases.process_of_a_population)
             yield name, "std of the group's steps", gap(case, "one-update", population)

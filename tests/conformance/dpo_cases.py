@@ -202,7 +202,7 @@ def judge(seen: Seen, loss: Loss, folder: Path) -> list[Outcome]:
         reader.load(weights)
         terms = []
         for x, chosen, rejected in pairs:
-            ratios = [reader.logp([*x], [*y]).sum() - anchor[x, y].sum() for y in (chosen, rejected)]
+            ratios = [reader.read([*x], [*y])[0].sum() - anchor[x, y].sum() for y in (chosen, rejected)]
             terms.append(loss(*ratios, len(chosen), len(rejected)))
         expected = torch.stack(terms).mean()
         expected.backward()

@@ -184,7 +184,7 @@ def outcomes(seen: Seen, folder: Path) -> tuple[list[Outcome], list[Outcome], li
             rows = [row for part in update.slices for row in rows_of(part, reader.pad)]
             reader.load(update.parameters)
             critic.load(before)
-            logps = [reader.logp([*row[0]], [*row[1]]) for row in rows]
+            logps = [reader.read([*row[0]], [*row[1]])[0] for row in rows]
             loss = paper.policy_loss(
                 logps, [rollout.old[r] for r in rows], [rollout.advantages[r] for r in rows], args.epsilon
             )
@@ -218,7 +218,7 @@ def nll(documents: dict[str, torch.Tensor], reader: Reader) -> torch.Tensor:
     for ids, labels in zip(documents["input_ids"], documents["labels"], strict=True):
         length = int((labels != -100).nonzero()[-1]) + 1
         start = int((labels != -100).nonzero()[0])
-        terms.append(reader.logp(ids[:start].tolist(), ids[start:length].tolist()))
+        terms.append(reader.read(ids[:start].tolist(), ids[start:length].tolist())[0])
     return -torch.cat(terms).mean()
 
 
