@@ -159,7 +159,7 @@ def unsorted() -> Iterator[tuple[str, str, Measure]]:
     for name, case in CASES.items():
         yield name, STEP, exact(case)
         if case.advantages is cases.normalized:
-            # beside a KL term, or where the advantage chooses tokens, it is no constant factor of the gradient
+            # with a KL term, or an advantage that chooses tokens, it is no constant factor of the gradient
             mixed = case.args.get("beta") or case.keys.keys() & {"clip_cov", "kl_cov"}
             yield name, "std of the group", ratio_of_stds(CASES["grpo"] if mixed else case)
         if case.advantages is cases.process:
