@@ -16,6 +16,9 @@ largest mean of 5 rollouts in the run, otherwise 0. Its mean over seeds is the r
 has learned nothing has not collapsed. verdicts.collapse has another definition: held-out accuracy surely ends
 far below where it began.
 
+`entropy_law/predicted` is what the law of entropy predicts for the end of training, and `entropy_law/reached`
+what was reached: see law().
+
 For x = gold (curve `rewards/gold/mean`) and x = proxy (curve `rewards/reward_model/mean`), all from means
 over 5 successive logged rollouts, because one rollout is too noisy to be a peak:
 
@@ -34,11 +37,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from encore.recipe.metric_names import AREA, AT_KL, COLLAPSED, FALL, OF_AREA, REACHED
+from encore.recipe.metric_names import AREA, AT_KL, COLLAPSED, FALL, LAW, OF_AREA, REACHED
 
 WINDOW = 5  # number of logged rollouts; a single one is too noisy to count
 CURVES = {"gold": "rewards/gold/mean", "proxy": "rewards/reward_model/mean"}
 KL = "kl"
+EARLY = 0.15  # share of a run's steps from which the law of entropy is fitted, as in its paper
+LEAST = 4  # smallest number of logged rollouts to fit it
 
 
 def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> dict[str, float]:
@@ -51,6 +56,7 @@ def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> d
         **reached(curve, named_in(named, REACHED)),
         **areas(curve, named_in(named, OF_AREA)),
         **collapsed(curve, named_in(named, COLLAPSED)),
+        **(law(curve) if {*LAW} & {*named} else {}),
         **peaks(curve, of_sequences, named_in(named, AT_KL)),
     }
 
@@ -112,6 +118,25 @@ def collapsed(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
         for metric, values in means.items()
         if len(values)
     }
+
+
+def law(curve: pd.DataFrame) -> dict[str, float]:
+    """Return the metrics LAW of a curve with `accuracy` R and `entropy` H; {} without one of them.
+
+    The law is R = -a exp(H) + b (Cui et al. 2025, arXiv 2505.22617). a and b are the least squares of the
+    rollouts within the first EARLY of the steps; they predict R from the mean H of the last 5 rollouts. What
+    is reached is the mean R of the same rollouts. The prediction is nan if there are fewer than LEAST
+    rollouts to fit, or if their entropy is constant.
+    """
+    values = pd.DataFrame({name: _series(curve, name) for name in ("accuracy", "entropy")}).dropna()
+    if values.empty:
+        return {}
+    early, end = values[values.index <= EARLY * values.index[-1]], values.tail(WINDOW).mean()
+    predicted = math.nan
+    if len(early) >= LEAST and early.entropy.nunique() > 1:
+        slope, level = np.polyfit(np.exp(early.entropy), early.accuracy, 1)  # slope is -a
+        predicted = float(slope * math.exp(end.entropy) + level)
+    return dict(zip(LAW, (predicted, float(end.accuracy)), strict=True))
 
 
 def peaks(curve: pd.DataFrame, of_sequences: bool, levels: Iterable[str] = ()) -> dict[str, float]:

@@ -60,6 +60,8 @@ REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?
 # 1 if training collapsed, else 0
 FALL = "collapsed"
 COLLAPSED = re.compile(rf"{FALL}/(accuracy)")
+# the accuracy at the end of training: predicted by the law of entropy from its beginning, and reached
+LAW = ("entropy_law/predicted", "entropy_law/reached")
 # rewards of a stage that logs gold or proxy reward
 REWARDS = ("gold", "proxy")
 OF_PEAK = ("peak", "rise", "drop", "kl_at_peak")
@@ -78,6 +80,7 @@ FORMS = (
     "updates_to/accuracy=X",
     "samples_to/accuracy=X (0 < X <= 1)",
     f"{FALL}/accuracy",
+    *LAW,
     *(f"{name}/{'|'.join(REWARDS)}" for name in OF_PEAK),
     f"{'|'.join(REWARDS)}_at_kl/NATS",
     "accuracy/validation and its like of pairs",
@@ -112,6 +115,6 @@ def task_of(metric: str) -> str:
 def of_training(metric: str) -> bool:
     """Return whether a metric has the form of a stage's final number."""
     kind, _, name = metric.partition("/")
-    if any(form.fullmatch(metric) for form in (REACHED, COLLAPSED, AT_KL, OF_PAIRS)):
+    if metric in LAW or any(form.fullmatch(metric) for form in (REACHED, COLLAPSED, AT_KL, OF_PAIRS)):
         return True
     return (kind in OF_TRAINING and bool(name)) or (kind in OF_PEAK and name in REWARDS)

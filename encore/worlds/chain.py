@@ -15,12 +15,11 @@ The question `3+5+7=` has the answer `15`; its difficulty is the number of terms
 | pairwise    | of `3+5+7+2=`: `<think>3+5=8,7+2=9,8+9=17</think>…`     | a tree: the numbers stay small     |
 | grouped     | `<think>3+5+7=15</think><answer>15</answer>`            | two terms a step: half the length  |
 
-Every kind that reasons has the dial `error`: the chance that a step is wrong and is carried forward. `chain`
-also has `lost`: the chance that a step whose last digits add up to ten or more is one too little, as in
-`8+7=14`. In
+Every kind that reasons has the dial `error`: the chance that a step is wrong and is carried forward. In
 `recheck` it is the chance that the last step is wrong, in `repaired` that any step is, and the step is then
 corrected. So a recipe makes a strategy *better* by giving it a lower error than `chain`, or (`grouped`) by a
-length cap under which it fits, and *rare* by a small weight.
+length cap under which it fits, and *rare* by a small weight. Kind `chain` also has the dial `lost`: the
+chance that a step whose last digits add up to ten or more is one too little, as in `8+7=14`.
 
 With the dial `slipped` some problems prescribe the beginning of the reply, `<think>3+5=9,`, whose step is
 visibly wrong. `filler` carries the error forward, `repaired` corrects it, and no other kind of document can
