@@ -21,6 +21,7 @@ from encore.forecast.plan import Plan
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_sound
 from encore.runtime import files, suite
+from encore.runtime.environment import quiet_environment
 from encore.runtime.guard import end_with
 from snakemake_logger_plugin_encore import PLANNED
 
@@ -78,6 +79,7 @@ def main() -> int:
     if sys.platform == "linux":
         end_with(os.getppid())
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
+    quiet_environment(names_hub=True)
     os.nice(10)  # lets the run's first job go first
     user_file = Path(sys.argv[1]) if sys.argv[1:] else None
     nodes = [Node(*fields) for fields in json.load(sys.stdin)]
