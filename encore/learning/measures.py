@@ -173,8 +173,7 @@ class Measures:
             self.add(name, value)
         if self.entropy_bonus:
             self.add_mean("policy_loss", terms.policy * batch.micro_batches)
-            counted = batch.mask if batch.learning is None else batch.mask * batch.learning
-            self.entropy_bonus.add(entropy, counted, self.accelerator)
+            self.entropy_bonus.add(entropy, batch.counted, self.accelerator)
             self.add("entropy_coef", self.entropy_bonus.coef)
         logps, mask = batch.logp.detach(), batch.mask
         fresh = used < args.gradient_accumulation_steps and not policy.sampler.staleness

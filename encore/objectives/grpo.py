@@ -57,6 +57,11 @@ class Batch:
     entropy: Tensor | None = None  # (B, T) entropy of the next token, with a gradient; None without a bonus
     entropy_coef: float = 0.0  # weight of the entropy bonus
 
+    @property
+    def counted(self) -> Tensor:
+        """The tokens in the loss that learn, (B, T), over which the entropy bonus is a mean."""
+        return self.mask if self.learning is None else self.mask * self.learning
+
 
 class Terms(NamedTuple):
     """The loss of a micro-batch, and the tensors that are worth measuring."""
@@ -219,6 +224,6 @@ def loss(batch: Batch, args: GrpoArgs, level: str, limit: ClipCov | KlCov | None
         terms = terms + args.beta * kl
     total = policy = mean(terms, batch)
     if batch.entropy is not None:
-        counted = batch.mask if batch.learning is None else batch.mask * batch.learning
-        total = policy - batch.entropy_coef * of_micro_batch(batch.entropy, replace(batch, mask=counted))
+        bonus = of_micro_batch(batch.entropy, replace(batch, mask=batch.counted))
+        total = policy - batch.entropy_coef * bonus
     return Terms(total, policy.detach(), w.detach(), cut, kl, held)

@@ -6,7 +6,7 @@
 - the end-of-sequence token stops a row inside `generate`, where lm-eval decodes every row after every token;
 - completions grow in rounds, and ended ones leave the batch between two rounds, because a batch costs as much
   as its longest row (0.5M parameters, one core, mean length 26: 0.8 of the time at a cap of 64, 0.3 at 128);
-- a batch is as large as a GPU's memory has room for, or a share of a CPU's, unless the recipe sets a size;
+- a batch is as large as a GPU's memory has room for, or 8 GiB on a CPU, unless the recipe sets a size;
 - texts whose likelihood is scored also come in batches as large as the memory has room for, on a CPU too;
 - a prompt that does not fit is an error and is not cut from the left.
 """
