@@ -66,6 +66,7 @@ class Assumptions:
     document: float = 0.50  # mean length of a demonstration or of a pair's reply, as a share of the longest
     rows: int = 50_000  # rows of a data set whose size is not known
     rounds: float = 2.0  # rollouts that dynamic sampling draws for one that it keeps
+    start: float = 75.0  # seconds until a vLLM engine of a job samples its first token
     price: float | None = None  # price of a GPU for an hour
     between_nodes: float = 40e9  # bytes a second that a GPU exchanges with other machines
 

@@ -22,6 +22,7 @@ class Generation:
     longest_prompt: int = 512
     longest: int = 0  # tokens of the highest cap; 0 if it is the same as `cap`
     sleeps: bool = False  # whether the engine gives its memory back while the trainer works
+    ahead: bool = False  # whether the engine samples the next rollout while the trainer learns
     shared: float = 1.0  # number of completions for which a prompt is read once
 
     @property

@@ -63,14 +63,17 @@ def of_job(job: Job, gpu: GPU, assumed: Assumptions) -> Estimate:
         reached = CPU if policy.parameters < REAL else BUSY_CPU
         return Estimate(job, Memory(), generated, trained, flops, flops / reached / HOUR)
     held = memory.of_trainer(job, gpu)
-    seconds = time.of_training(job, policy, gpu, assumed) + compared / (gpu.flops * assumed.prefill)
+    seconds = time.of_training(job, policy, gpu, assumed)
     speed = 0.0
     if generation:
         gpus = job.server if generation.engine == "server" else job.gpus
-        seconds += time.of_generation(policy, generation, gpus, gpu, assumed)
+        sampling = time.of_generation(policy, generation, gpus, gpu, assumed)
         speed = time.rate(policy, generation, gpus, gpu, assumed)
+        seconds = max(seconds, sampling) if generation.ahead else seconds + sampling
+        seconds += assumed.start if generation.engine != "hf" else 0.0
         if training and generation.engine in ("colocate", "server"):
             seconds += generation.completions / generation.rollout * 2 * policy.parameters / SYNC
+    seconds += compared / (gpu.flops * assumed.prefill)
     return Estimate(
         job=job,
         memory=held,

@@ -33,6 +33,7 @@ MEANING = {
     "document": "mean demonstration, of max_length",
     "rows": "rows of a data set of unknown size",
     "rounds": "draws of dynamic sampling for one kept",
+    "start": "seconds until vLLM samples",
     "price": "a GPU-hour",
     "between_nodes": "bytes/s a GPU, between nodes",
 }

@@ -205,7 +205,8 @@ def _rollouts(
     args, share = stage.args, stage.args.vllm_gpu_memory_utilization
     if args.vllm_mode == "server":
         share = share if "vllm_gpu_memory_utilization" in args.model_fields_set else SERVED
-        return replace(every, engine="server", width=max(job.server, 1), share=share), steps
+        ahead = isinstance(stage, GrpoStage) and bool(stage.max_staleness)
+        return replace(every, engine="server", width=job.server or 1, share=share, ahead=ahead), steps
     width, sleeps = args.vllm_tensor_parallel_size, args.vllm_enable_sleep_mode
     return replace(every, engine="colocate", share=share, width=width, sleeps=sleeps), steps
 

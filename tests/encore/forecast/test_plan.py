@@ -4,12 +4,11 @@ import json
 from dataclasses import replace
 
 import pytest
-import torch
 from papers import GRAPH, RECIPES
 from test_model_size import hub
 
 from encore.errors import UserError
-from encore.forecast import memory, plan, table, time
+from encore.forecast import memory, plan, table
 from encore.forecast.__main__ import main, planned
 from encore.forecast.hardware import GIB, GPUS, Assumptions, change, machine, named_in
 from encore.forecast.job import Generation, Job, Training
@@ -104,28 +103,6 @@ def test_a_judge_takes_room_operations_and_a_download():
         for row in made.rows
     ]
     assert made.disk - replace(made, rows=tuple(others)).disk == pytest.approx(2 * size.parameters)
-
-
-@pytest.mark.parametrize("share", [0.05, 0.3, 0.7, 0.95])
-def test_lengths_have_the_mean_that_is_assumed(share):
-    theta = time.scale_of(share * 1000, 1000)
-    draws = torch.distributions.Exponential(1 / theta).sample((200_000,)).clamp(max=1000)
-    assert float(draws.mean()) == pytest.approx(share * 1000, rel=0.02)
-
-
-def test_the_longest_completion_and_not_the_sum_decides_a_small_rollout():
-    policy, assumed = of_model(hub("Qwen/Qwen2.5-7B")), Assumptions()
-    few = Generation(8, 8, 8192, 1000, 100, "vllm")
-    many = replace(few, completions=64, rollout=64)
-    one, eight = (time.of_generation(policy, drawn, 1, GPUS["H100"], assumed) for drawn in (few, many))
-    assert one < eight < 2.5 * one
-
-
-def test_a_rate_that_is_given_replaces_the_one_from_bandwidth():
-    drawn = Generation(100, 100, 1000, 500, 100, "vllm")
-    policy = of_model(hub("Qwen/Qwen2.5-7B"))
-    fixed = change(Assumptions(), {"rate": 1000})
-    assert time.of_generation(policy, drawn, 2, GPUS["H100"], fixed) == pytest.approx(25)
 
 
 def test_twice_the_utilisation_halves_training():
