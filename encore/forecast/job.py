@@ -49,6 +49,7 @@ class Training:
     nf4: bool = False  # whether the weights below the adapters have four bits
     scored: float = 0.0  # further forward passes of the policy, without gradient, per sequence and step
     synced: bool = False  # whether the reference follows the policy
+    padding: float = 1.0  # positions that the model runs over for each real token
     padded: bool = False  # whether rows of a batch are padded to one length, with a mask of tokens x tokens
 
 

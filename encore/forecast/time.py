@@ -166,8 +166,11 @@ def operations(job: Job, policy: Architecture) -> float:
 
 
 def _passes(job: Job, policy: Architecture, training: Training, again: bool) -> float:
-    """Return the operations of all passes over the training data; `again`: including recomputation."""
-    tokens = training.steps * training.batch * training.mean
+    """Return the operations of all passes over the training data.
+
+    `again`: with what is computed again by gradient checkpointing, and with padding.
+    """
+    tokens = training.steps * training.batch * training.mean * (training.padding if again else 1.0)
     backward = 1 if training.lora else 2
     extra = 1 if again and training.checkpointing else 0
     each = _forward(policy, training.mean / 2)

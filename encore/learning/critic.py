@@ -11,11 +11,11 @@ from encore.learning.minibatch import Minibatch
 from encore.learning.reference import placed
 from encore.learning.resumable import State, stop_unless_finite
 from encore.models.critic import Critic, learnt, set_learnt, token_values
-from encore.models.packing import piece_rows
 from encore.models.sharded import load_own_state, own_state, whole
 from encore.objectives import losses
 from encore.objectives.grpo import Batch
 from encore.recipe.grpo_args import PpoArgs
+from encore.recipe.portion import piece_rows
 
 
 class LearningCritic(TrainerCallback):

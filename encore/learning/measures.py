@@ -13,7 +13,7 @@ from torch import Tensor
 from encore.learning.completions import Record, by_calls, by_correctness, by_domain
 from encore.learning.entropy import EntropyBonus
 from encore.learning.loss_metrics import loss_metrics
-from encore.learning.minibatch import Minibatch
+from encore.learning.minibatch import Minibatch, Tokens
 from encore.learning.policy import Policy
 from encore.learning.ratio_statistics import RatioStatistics
 from encore.learning.resumable import State
@@ -61,6 +61,10 @@ class Measures:
     def set(self, name: str, value: float) -> None:
         """Make the log line show the newest value of `name`, not a mean."""
         self.log[name] = [value]
+
+    def positions(self, run: int, tokens: Tokens) -> None:
+        """Add the positions that the policy ran over for each real token of prompts and completions."""
+        self.add_mean("positions_per_token", run / tokens.mask.sum())
 
     # -- a round of completions ------------------------------------------------------------------------------
 

@@ -72,6 +72,14 @@ def shuffled(batch: AnyTokens) -> AnyTokens:
     return rows(batch, torch.randperm(len(batch)))
 
 
+def by_length(batch: AnyTokens, parts: int) -> AnyTokens:
+    """Return `parts` equal parts, one after another, each from its longest text to its shortest."""
+    lengths = batch.mask.sum(dim=1).view(parts, -1)
+    order = lengths.argsort(dim=1, descending=True, stable=True)
+    starts = torch.arange(parts, device=order.device)[:, None] * lengths.shape[1]
+    return rows(batch, (order + starts).flatten())
+
+
 def cut(batch: AnyTokens, parts: int) -> list[AnyTokens]:
     """Return `parts` equal parts, one after another."""
     size = len(batch) // parts

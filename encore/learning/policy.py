@@ -28,7 +28,8 @@ from encore.learning import shared_prompts
 from encore.learning.minibatch import Minibatch, Tokens
 from encore.learning.reference import Reference
 from encore.learning.samplers import Sampled, Sampler
-from encore.models.packing import IGNORED, in_order, longest_first, piece_rows, to_the_left
+from encore.models.packing import IGNORED, in_order, longest_first, to_the_left
+from encore.recipe.portion import piece_rows
 
 
 class LogProbs(NamedTuple):

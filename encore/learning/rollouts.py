@@ -31,6 +31,7 @@ class Options:
     log: CompletionsLog | None = None  # the log of every completion
     old_logp_noise: float = 0.0  # standard deviation of the noise on log pi_old, nats
     reshuffle: bool = False  # whether each epoch over a rollout has new minibatches
+    by_length: bool = False  # whether the micro-batches of an update have completions of like length
     learn_results: bool = False  # whether a tool's results are in the loss, as if the policy had written them
 
 
@@ -73,11 +74,21 @@ class Rollouts:
         """Return the completions of the next micro-batch; if a rollout is due, sample it for `rows`."""
         parts = self.trainer.args.steps_per_generation
         if not self.used or not self.kept:
-            rollout = minibatch.shuffled(self.collect(rows))
-            self.kept = [self.policy.shuffled(part) for part in minibatch.cut(rollout, parts)]
+            self.kept = [self.policy.shuffled(part) for part in self.cut(self.collect(rows))]
         elif self.options.reshuffle and self.used % parts == 0:
-            self.kept = minibatch.cut(minibatch.shuffled(minibatch.together(self.kept)), parts)
+            self.kept = self.cut(minibatch.together(self.kept))
         return self.kept[self.trainer._step % parts]
+
+    def cut(self, rollout: Minibatch) -> list[Minibatch]:
+        """Return a rollout's shuffled micro-batches, with `by_length` sorted by length in an update."""
+        args = self.trainer.args
+        parts, window = args.steps_per_generation, args.gradient_accumulation_steps
+        rollout = minibatch.shuffled(rollout)
+        together = min(window, parts)  # micro-batches of the rollout in one update
+        balanced = self.trainer.aux_loss_enabled  # a mixture of experts has a loss of its micro-batch
+        if self.options.by_length and not balanced and together > 1 and parts % together == 0:
+            rollout = minibatch.by_length(rollout, parts // together)
+        return minibatch.cut(rollout, parts)
 
     def step_tokens(self) -> Tensor | None:
         """Return the completion tokens of an optimizer step, (), as a mean over processes.

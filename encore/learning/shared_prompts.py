@@ -14,7 +14,8 @@ from torch import Tensor
 
 from encore.errors import UserError
 from encore.learning.minibatch import Tokens
-from encore.models.packing import IGNORED, piece_rows
+from encore.models.packing import IGNORED
+from encore.recipe.portion import piece_rows
 
 MASKS = ("sdpa", "eager")  # implementations of attention that take a mask for pairs of tokens
 PROMPT, PADDING = 0, -1  # numbers of a row's other parts; completions are numbered from 1

@@ -32,6 +32,7 @@ from encore.learning.measures import Measures
 from encore.learning.minibatch import Minibatch
 from encore.learning.mixed_groups import MixedGroups
 from encore.learning.policy import Policy
+from encore.learning.positions import positions_run
 from encore.learning.prompt_order import EpochOrder
 from encore.learning.ptx import Ptx, PtxLoss
 from encore.learning.reference import beside
@@ -136,9 +137,11 @@ class RolloutTrainer(Resumable, GRPOTrainer):
 
     def _compute_loss(self, model, inputs):
         parts = self.parts
-        logp, entropy, balance = parts.policy.logps(
-            model, inputs, with_entropy=True, with_balance=self.aux_loss_enabled
-        )
+        with positions_run(self.model) as positions:
+            logp, entropy, balance = parts.policy.logps(
+                model, inputs, with_entropy=True, with_balance=self.aux_loss_enabled
+            )
+        parts.measures.positions(sum(positions), inputs)
         assert entropy is not None
         batch = self.loss_batch(inputs, logp, entropy)
         terms = parts.objective(batch, self.args)

@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from encore.recipe.portion import piece_rows
+
 IGNORED = -100  # label of a position without a loss
-PIECES = 4  # pieces of a batch: more pieces pad less, but make the matrix products smaller
 
 
 def document(prompt: list[int], completion: list[int]) -> dict[str, list[int]]:
@@ -45,11 +46,6 @@ def to_the_left(ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, to
 
 
 # -- rows of like length -------------------------------------------------------------------------------------
-
-
-def piece_rows(rows: int, smallest: int = 8) -> int:
-    """Return the number of rows in a piece if `rows` rows are cut into PIECES pieces; at least `smallest`."""
-    return max(smallest, -(-rows // PIECES))
 
 
 def shortest_first(lengths: Sequence[int], rows: int) -> list[list[int]]:

@@ -6,6 +6,8 @@ The module imports no torch: recipe checks and the analysis use it too.
 from encore.errors import UserError
 
 TOKEN_MEAN = ("dapo", "cispo")  # loss types that divide by the tokens of an optimizer step
+# loss types to which a completion adds the same, whichever completions are in its micro-batch
+WHOLE = ("grpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo")
 CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")  # loss types whose clip cuts gradients
 DPO_LOSSES = (
     *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard"),

@@ -1,10 +1,12 @@
-"""The division of an optimizer step's batch among processes."""
+"""The division of an optimizer step's batch among processes, and of a batch into pieces of like length."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
 
 from encore.errors import UserError
+
+PIECES = 4  # pieces of a batch: more pieces pad less, but make the matrix products smaller
 
 
 @dataclass(frozen=True)
@@ -42,3 +44,8 @@ def divided(whole: Mapping[str, int], processes: int, most: int, exactly: bool) 
             f"and loss_type bnpo depends on it; nearest: {rows}"
         )
     return Portion(rows, next(iter(whole.values())) // processes // rows)
+
+
+def piece_rows(rows: int, smallest: int = 8) -> int:
+    """Return the number of rows in a piece if `rows` rows are cut into PIECES pieces; at least `smallest`."""
+    return max(smallest, -(-rows // PIECES))

@@ -93,6 +93,7 @@ def _method(stage: GrpoStage, ready: setup.Setup, log: CompletionsLog | None) ->
             caps=stage.caps_by_step if stage.caps else None,
             log=log,
             old_logp_noise=stage.old_logp_noise,
+            by_length=stage.by_length,
             learn_results=stage.learn_results,
         ),
         lean=stage.sampler == "lean",

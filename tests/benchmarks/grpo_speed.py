@@ -2,7 +2,6 @@
 
     python tests/benchmarks/grpo_speed.py --out FILE.csv [--pairs 3] [--policy …/metrics.json]
     python tests/benchmarks/grpo_speed.py --out FILE.csv --recipe r1_zero --scale small --steps 2
-    python tests/benchmarks/grpo_speed.py --out FILE.csv --exponential 64
 
 All train the same model with the same arguments on the same prompts and rewards, on one thread, and on the
 GPU if torch sees one. The stage
@@ -73,21 +72,6 @@ GRPO = {
         "max_steps": 40,
     },
 }
-# 34M parameters that know nothing: each token is drawn with nearly the same chance, so that the lengths of
-# completions are exponential, as a reasoning model's are, with a mean of the vocabulary, a fifth of the cap
-UNTRAINED = {
-    **PRETRAIN,
-    "corpus": {
-        "documents": 64,
-        "mixture": {"direct": 1.0},
-        "also": [
-            {"task": {"world": world}, "template": TEMPLATE, "share": 0.25, "mixture": {"direct": 1.0}}
-            for world in ("bilingual", "functions", "products")
-        ],
-    },
-    "model": {"hidden_size": 512, "layers": 8, "head_dim": 64, "max_position_embeddings": 1024},
-    "args": {"per_device_train_batch_size": 64, "learning_rate": 1e-12, "max_steps": 1},
-}
 SEED = 0
 MEASURED = ("train_s", "s_per_step", "tokens_per_s", "wall_s", "cpu_s", "peak_rss_mb", "gpu_memory_mib")
 
@@ -105,20 +89,6 @@ def generated(policy: Path, config: dict[str, Any]) -> Work:
     """Return the work of `config` on sums with the base model of the stage that wrote `policy`."""
     sides = {"stage": config, "lean": {**config, "sampler": "lean"}, "plain": config}
     return Work(sides, Path(json.loads(policy.read_text())["model"]), policy)
-
-
-def exponential(rows: int) -> dict[str, Any]:
-    """Return two rollouts of `rows` completions of up to 512 tokens, with two updates each."""
-    args = {
-        **GRPO["args"],
-        "per_device_train_batch_size": 16,
-        "gradient_accumulation_steps": rows // 32,
-        "steps_per_generation": rows // 16,
-        "max_completion_length": 512,
-        "learning_rate": 1e-6,
-        "max_steps": 4,
-    }
-    return {**GRPO, "args": args}
 
 
 def of_recipe(recipe: str, scale: str, steps: int) -> Work:
@@ -214,12 +184,6 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--recipe", help="time stage grpo of this recipe, with the recipe's own model")
     parser.add_argument("--scale", default="small")
-    parser.add_argument(
-        "--exponential",
-        type=int,
-        metavar="ROWS",
-        help="time a model of 34M on ROWS long completions a rollout",
-    )
     parser.add_argument("--steps", type=int, default=2, help="updates, of a recipe (default: 2)")
     parser.add_argument(
         "--plain", type=json.loads, help=argparse.SUPPRESS
@@ -238,12 +202,11 @@ def main() -> int:
         policy = options.policy or folder / "base" / "metrics.json"
         if not options.policy and not options.recipe:
             policy.parent.mkdir()
-            base = UNTRAINED if options.exponential else PRETRAIN
-            timed(stage("pretrain", base, policy.parent), policy.parent / "log")
+            timed(stage("pretrain", PRETRAIN, policy.parent), policy.parent / "log")
         work = (
             of_recipe(options.recipe, options.scale, options.steps)
             if options.recipe
-            else generated(policy, exponential(options.exponential) if options.exponential else GRPO)
+            else generated(policy, GRPO)
         )
         for pair in range(options.pairs):
             # alternate which goes first, so that a drift of the machine's speed hits both alike

@@ -8,7 +8,7 @@ from encore.recipe.covariance import ClipCov, KlCov
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.recipe.kinds.sampling import SamplingStage
 from encore.recipe.kinds.stage import rule
-from encore.recipe.loss_types import check_window
+from encore.recipe.loss_types import WHOLE, check_window
 from encore.recipe.task import DataSet, own_mistakes
 
 # advantages that read no reward but accuracy
@@ -86,6 +86,18 @@ class GrpoStage(SamplingStage):
     share_prompts: bool = False
     # standard deviation in nats of noise on old log-probabilities, as if the sampler differed from the policy
     old_logp_noise: NotNegative = 0.0
+
+    @property
+    def by_length(self) -> bool:
+        """Whether the micro-batches of an update have completions of like length, which pads them less.
+
+        It is so if it changes no loss: a mean over the tokens of a micro-batch, or a choice among them, has
+        another value in other micro-batches.
+        """
+        args = self.args
+        chosen = self.clip_cov or self.kl_cov or self.bottom_entropy_quantile or args.top_entropy_quantile < 1
+        bonus = args.entropy_coef or args.use_adaptive_entropy
+        return args.loss_type in WHOLE and not (chosen or bonus or self.objective or self.share_prompts)
 
     @rule
     def _shared_prompts(self) -> Iterator[Mistake]:

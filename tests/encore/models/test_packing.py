@@ -4,7 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from encore.models.packing import in_order, longest_first, piece_rows, shortest_first
+from encore.models.packing import in_order, longest_first, shortest_first
+from encore.recipe.portion import piece_rows
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=40)
 

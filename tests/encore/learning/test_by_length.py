@@ -1,0 +1,69 @@
+"""The micro-batches of an update hold completions of like length: less padding, the same update."""
+
+import pytest
+import torch
+from hand_made import rollout, trainer
+from papers import GRAPH
+
+from encore.learning.positions import positions_run
+from encore.learning.rollouts import Options
+from encore.learning.trainer import Method
+from encore.recipe.covariance import ClipCov, KlCov
+from encore.recipe.graph import Node
+from encore.recipe.loss_types import WHOLE
+
+ROWS, WINDOW = 32, 8  # a rollout of two updates, each of 8 micro-batches of 2 completions
+
+
+def update(folder, by_length: bool, loss_type: str):
+    """The gradient, the completions and the positions of a rollout's first update, and its micro-batches."""
+    method = Method(Options(by_length=by_length))
+    batches = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": WINDOW}
+    built = trainer(folder, method, loss_type=loss_type, steps_per_generation=2 * WINDOW, **batches)
+    whole = rollout(built, ROWS)
+    torch.manual_seed(5)  # of the shuffle
+    rollouts = built.parts.rollouts
+    rollouts.kept = rollouts.cut(whole)
+    with positions_run(built.model) as positions:
+        losses = [built._compute_loss(built.model, part) for part in rollouts.kept[:WINDOW]]
+    sum(losses).backward()
+    gradient = torch.cat([weight.grad.flatten() for weight in built.model.parameters()])
+    return gradient, rollouts.kept[:WINDOW], sum(positions)
+
+
+@pytest.mark.parametrize("loss_type", WHOLE)
+def test_the_update_is_the_same_and_runs_over_less_padding(tmp_path, loss_type):
+    plain, scattered, wide = update(tmp_path, False, loss_type)
+    other, alike, narrow = update(tmp_path, True, loss_type)
+    torch.testing.assert_close(other, plain, rtol=1e-5, atol=1e-6 * plain.abs().max().item())
+    first, second = (sorted(torch.cat([part.advantages for part in parts])) for parts in (scattered, alike))
+    assert first == second  # the same completions
+    lengths = [int(size) for part in alike for size in part.mask.sum(dim=1)]
+    assert lengths == sorted(lengths, reverse=True)
+    assert sum(lengths) <= narrow < 1.1 * sum(lengths) < wide
+
+
+def test_a_mean_over_the_tokens_of_a_micro_batch_is_another_one(tmp_path):
+    plain, other = (update(tmp_path, flag, "bnpo")[0] for flag in (False, True))
+    assert (other - plain).abs().max() > 0.01 * plain.abs().max()
+
+
+@pytest.mark.parametrize(
+    ("keys", "args"),
+    [
+        ({}, {"loss_type": "bnpo"}),
+        ({}, {"entropy_coef": 0.01}),
+        ({}, {"use_adaptive_entropy": True}),
+        ({}, {"top_entropy_quantile": 0.2}),
+        ({"bottom_entropy_quantile": 0.8}, {}),
+        ({"clip_cov": ClipCov()}, {}),
+        ({"kl_cov": KlCov()}, {}),
+        ({"objective": "my_module:loss"}, {}),
+        ({"share_prompts": True}, {}),
+    ],
+)
+def test_completions_are_as_they_come_where_the_micro_batch_matters(keys, args):
+    stage = GRAPH.stage(Node("dr_grpo", "gpu", "base-recipe", 0, "grpo", "stage"))
+    assert stage.by_length
+    changed = stage.model_copy(update={**keys, "args": stage.args.model_copy(update=args)})
+    assert not changed.by_length
