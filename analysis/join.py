@@ -15,6 +15,7 @@ import argparse
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,7 +23,7 @@ import pandas as pd
 
 from analysis import command_line, publish
 from analysis.arms import uncertainty
-from analysis.numbers.recorded import CURVES, NUMBERS, PACKAGES, with_curves, write
+from analysis.numbers.recorded import CURVES, NUMBERS, PACKAGES, judged, read_record, with_curves, write
 from analysis.numbers.run import Run
 from analysis.provenance import health, jobs, registration
 from analysis.results import build
@@ -57,11 +58,12 @@ def join(record: Path, part: Path, graph: Graph) -> None:
 
 def _write_joined(record: Path, part: Path, joined: Path, graph: Graph) -> None:
     """Write the joined record into the empty folder `joined`."""
-    runs = [_run_of(folder, graph) for folder in (record, part)]
-    _check_fit(record, part, *runs)
-    for file in sorted({NUMBERS, CURVES} & {path.name for path in record.iterdir()}):
-        parts = [pd.read_csv(folder / file, low_memory=False) for folder in (record, part)]
-        write(pd.concat(parts), joined / file)
+    runs, numbers = zip(*[_record_of(folder, graph) for folder in (record, part)], strict=True)
+    _check_fit(record, part, runs, numbers)
+    write(pd.concat(numbers), joined / NUMBERS)
+    if (record / CURVES).exists():
+        parts = [pd.read_csv(folder / CURVES, low_memory=False) for folder in (record, part)]
+        write(pd.concat(parts), joined / CURVES)
     trained = pd.concat([jobs.jobs(run) for run in runs], ignore_index=True)
     jobs.write(trained, joined / jobs.FILE)
     checks = [pd.read_csv(run.artefact(HEALTH), dtype=str, keep_default_na=False) for run in runs]
@@ -77,24 +79,27 @@ def _write_joined(record: Path, part: Path, joined: Path, graph: Graph) -> None:
     (joined / PACKAGES).write_text(publish.packages(trained), encoding="utf-8")
 
 
-def _run_of(folder: Path, graph: Graph) -> Run:
-    """Return the run of a record. Raises UserError if the folder is not a record of a known recipe."""
+def _record_of(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
+    """Return the run of a record, with its judged seeds only, and the record's numbers of all seeds.
+
+    Raises UserError if the folder is not a record of a known recipe.
+    """
     if folder.name.rpartition("-")[0] not in graph.recipes or not (folder / NUMBERS).exists():
         raise UserError(f"{folder}: expected the folder of a record, called RECIPE-SCALE, with {NUMBERS}")
-    return with_curves(folder, graph)[0]
+    run, numbers = read_record(folder, graph)
+    return replace(judged(run), record=folder), numbers
 
 
-def _check_fit(record: Path, part: Path, of_record: Run, of_part: Run) -> None:
+def _check_fit(record: Path, part: Path, runs: Sequence[Run], numbers: Sequence[pd.DataFrame]) -> None:
     """Raise UserError if the two records cannot be joined."""
     if record.name != part.name:
         raise UserError(f"{part}: expected a record called {record.name}, as {record}")
-    twice = sorted({*of_record.seeds} & {*of_part.seeds})
+    twice = sorted({*runs[0].seeds} & {*runs[1].seeds})
     if twice:
         raise UserError(f"{part}: {record} has seed {', '.join(map(str, twice))} already")
-    arms = [{*pd.read_csv(run.artefact(NUMBERS), usecols=["arm"]).arm} for run in (of_record, of_part)]
-    if other := sorted(arms[0] ^ arms[1]):
+    if other := sorted({*numbers[0].arm} ^ {*numbers[1].arm}):
         raise UserError(f"{part}: {record} has other arms: only one of the two has {', '.join(other)}")
-    for run in (of_record, of_part):
+    for run in runs:
         if shared := uncertainty.common(run):
             raise UserError(f"{run.record}: its seeds share {' and '.join(shared)}; run all seeds together")
         if tables := [name for name in FROM_COMPLETIONS if run.artefact(f"{name}.csv").exists()]:

@@ -60,23 +60,24 @@ def current(published: Path, graph: Graph) -> list[Path]:
 
 def of_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     """Return the run of a record, with its judged seeds only, and its final numbers of all seeds."""
-    run, kept = _read_record(folder, graph)
-    return _judged(run), recorded(run, kept)
+    run, kept = read_record(folder, graph)
+    return judged(run), recorded(run, kept)
 
 
-def _read_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
+def read_record(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
     """Return the run of a record, with all of its seeds, and the content of its file NUMBERS."""
     name, _, scale = folder.name.rpartition("-")
     kept = pd.read_csv(folder / NUMBERS, low_memory=False)
     seeds = tuple(int(seed) for seed in sorted(kept.seed.unique()))
-    return Run(as_run(folder, graph), name, scale, tuple(graph.recipes[name].arms(scale)), seeds), kept
+    return Run(as_run(folder, graph, kept), name, scale, tuple(graph.recipes[name].arms(scale)), seeds), kept
 
 
-def as_run(folder: Path, graph: Graph) -> Graph:
+def as_run(folder: Path, graph: Graph, numbers: pd.DataFrame) -> Graph:
     """Return the graph of a record, in which seeds share each stage that was run for a single seed only.
 
-    If seeds share a stage, they also share the held-out problems, as they once did in every such run, unless
-    a shared model was evaluated with several seeds.
+    `numbers` has the columns KEY of the record's file NUMBERS. If seeds share a stage, they also share the
+    held-out problems, as they once did in every such run, unless a shared model was evaluated with several
+    seeds.
     """
     name, _, scale = folder.name.rpartition("-")
     runs = pd.read_csv(folder / "runs.csv", usecols=["seed", "stage"])
@@ -87,7 +88,6 @@ def as_run(folder: Path, graph: Graph) -> Graph:
         if len(seeds) == 1 < runs.seed.nunique()
     }
     alike = Graph(graph.recipes, Shared(stages, problems=True))
-    numbers = pd.read_csv(folder / NUMBERS, usecols=KEY)
     seeds_of = numbers.groupby(["arm", "node"]).seed.nunique()
     measured = [seeds_of.get(place, 0) for place in _measured_once(alike, name, scale)]
     once = bool(stages) and max(measured, default=1) <= 1
@@ -105,7 +105,8 @@ def _measured_once(graph: Graph, name: str, scale: str) -> Iterator[tuple[str, s
                 yield first.arm, first.name
 
 
-def _judged(run: Run) -> Run:
+def judged(run: Run) -> Run:
+    """Return the run with its judged seeds only."""
     return replace(run, seeds=tuple(seed for seed in run.seeds if seed not in run.recipe.dial_seeds))
 
 
@@ -114,15 +115,14 @@ def with_curves(folder: Path, graph: Graph) -> tuple[Run, pd.DataFrame]:
 
     No artefact is read.
     """
-    run, kept = _read_record(folder, graph)
+    run, kept = read_record(folder, graph)
     if (folder / CURVES).exists():
         wide = pd.read_csv(folder / CURVES)
         curves = wide.melt([*KEY, "step"], var_name="metric").dropna(subset=["value"])
         kept = pd.concat([kept, curves], ignore_index=True)
-    judged = _judged(run)
     # read with all seeds, because shared numbers may stand under a seed that is not judged
-    table = recorded(run, kept)
-    return replace(judged, record=folder), table[table.seed.isin(judged.seeds)]
+    table, run = recorded(run, kept), judged(run)
+    return replace(run, record=folder), table[table.seed.isin(run.seeds)]
 
 
 def thinned(table: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:

@@ -10,8 +10,9 @@ samples of a problem are averaged first. The interval is a 95% percentile bootst
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -22,9 +23,12 @@ from analysis.numbers.table import measured
 from analysis.verdicts.claims import Verdict
 from encore.recipe.claims import Side
 from evals.metrics import ratios
-from evals.passk import interval, resamples
+from evals.passk import Floats, interval, resamples
 
-ByProblem = dict[tuple[int, str], float]  # (number, question) of a problem -> the metric's value
+Problem = tuple[int, str]  # number and question
+ByProblem = dict[Problem, float]  # problem -> the metric's value
+# the problems of a task, and metric -> its numerator and denominator, each (problems,)
+Known = tuple[list[Problem], dict[str, tuple[Floats, Floats]]]
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,11 @@ def differences(run: Run, numbers: pd.DataFrame, verdicts: Iterable[Verdict]) ->
     """
     if len(run.seeds) != 1:
         return {}
-    samples: dict[str, list[Row]] = {}  # artefact -> the rows of its problems
+    known = cache(partial(_known, cache(partial(_samples, run))))
     by_claim = {}
     for verdict in (verdict for verdict in verdicts if verdict.n):
         sides = run.document.claims[verdict.id].test.sides
-        values = [_by_problem(run, numbers, side, samples) for side in sides]
+        values = [_by_problem(run, numbers, side, known) for side in sides]
         if len(values) == 2 and values[0] and values[0].keys() == values[1].keys():
             paired = np.array([values[0][problem] - values[1][problem] for problem in values[0]])
             estimate = interval(paired, np.ones(len(paired)), resamples(len(paired)))
@@ -69,25 +73,35 @@ def differences(run: Run, numbers: pd.DataFrame, verdicts: Iterable[Verdict]) ->
     return by_claim
 
 
-def _by_problem(run: Run, numbers: pd.DataFrame, side: Side, samples: dict[str, list[Row]]) -> ByProblem:
+def _by_problem(run: Run, numbers: pd.DataFrame, side: Side, known: Callable[..., Known]) -> ByProblem:
     """Return the metric of one side for each problem.
 
     The result is {} if the metric is not a plain mean over problems, or if the problems were not kept.
-    `samples` caches the rows of artefacts that were read.
+    `known` is `_known` of the run's samples.
     """
     of_seed = measured(numbers, side.place, side.metric).loc[[*run.seeds]]
-    source, mean = str(of_seed.source.iloc[0]), float(of_seed.value.iloc[0])
-    if source not in samples:
-        evaluations = (node for node in run.all_nodes() if node.kind == "eval")
-        node = next((node for node in evaluations if node.sentinel == source), None)
-        samples[source] = list(run.samples(node)) if node else []
     task, _, name = side.metric.partition("/")
-    rows = [row for row in samples[source] if row["task"] == task]
-    k = int(name.partition("@")[2] or 0)
-    drawn = min((len(row["correct"]) for row in rows), default=0)  # samples of a problem
-    known = ratios(rows, (k,) if 0 < k <= drawn else ()) if rows else {}
-    values, weights = known.get(name, (np.array([]), np.array([])))
-    by_problem = {(row["item"], row["question"]): float(x) for row, x in zip(rows, values, strict=False)}
+    problems, metrics = known(str(of_seed.source.iloc[0]), task, int(name.partition("@")[2] or 0))
+    values, weights = metrics.get(name, (np.array([]), np.array([])))
+    by_problem = dict(zip(problems, values.tolist(), strict=False))
     whole = len(by_problem) == len(values) > 0 and (weights == 1).all()
     # the number that the claim compares must be the mean of these samples
-    return by_problem if whole and math.isclose(values.mean(), mean, abs_tol=1e-6) else {}
+    same = whole and math.isclose(values.mean(), float(of_seed.value.iloc[0]), abs_tol=1e-6)
+    return by_problem if same else {}
+
+
+def _samples(run: Run, source: str) -> list[Row]:
+    """Return the rows of the evaluation with the artefact `source`; [] if they were not kept."""
+    nodes = (node for node in run.all_nodes() if node.kind == "eval" and node.sentinel == source)
+    return [row for node in nodes for row in run.samples(node)]
+
+
+def _known(samples: Callable[[str], list[Row]], source: str, task: str, k: int) -> Known:
+    """Return the problems of a task, and the task's metrics with the k of pass@k (0 without k).
+
+    `samples` returns the rows of an artefact, such as `source`. Without rows there are no problems.
+    """
+    rows = [row for row in samples(source) if row["task"] == task]
+    drawn = min((len(row["correct"]) for row in rows), default=0)  # samples of a problem
+    metrics = ratios(rows, (k,) if 0 < k <= drawn else ()) if rows else {}
+    return [(row["item"], row["question"]) for row in rows], metrics

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.arms import bases
-from analysis.numbers.recorded import as_run, current, folders, of_earlier_world, title
+from analysis.numbers.recorded import KEY, NUMBERS, as_run, current, folders, of_earlier_world, title
 from analysis.numbers.run import Run
 from analysis.verdicts import claims, suite, summary, whose, written
 from encore.recipe.files import REGISTERED
@@ -124,7 +124,8 @@ def run_of(record: Path, graph: Graph) -> Run:
     runs = pd.read_csv(record / "runs.csv")
     seeds = sorted(runs.seed[~runs.stage.str.contains("/")].unique())
     arms = tuple(graph.recipes[name].arms(scale))
-    return Run(as_run(record, graph), name, scale, arms, tuple(map(int, seeds)))
+    numbers = pd.read_csv(record / NUMBERS, usecols=KEY)
+    return Run(as_run(record, graph, numbers), name, scale, arms, tuple(map(int, seeds)))
 
 
 def _row(record: Path, graph: Graph) -> tuple[str, ...]:

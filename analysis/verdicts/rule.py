@@ -80,7 +80,7 @@ class Decision:
     word: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    level: np.ndarray  # probability that an interval contains the truth
+    level: np.ndarray  # confidence level: the probability that an interval contains the truth
     look: np.ndarray  # index of LOOKS at which the claim was decided, or last looked at
 
     @property
@@ -124,9 +124,9 @@ def tost(differences: Sequence[float], bound: float) -> float:
     return float(_tail_within(one_claim, np.array([bound]))[0])
 
 
-def interval(sample: Sample, level: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends (..., claims) of intervals whose sides each miss the truth with probability `level`."""
-    x, tail = sample.differences, np.asarray(level, dtype=float)
+def interval(sample: Sample, tail: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends (..., claims) of intervals whose sides each miss the truth with probability `tail`."""
+    x, tail = sample.differences, np.asarray(tail, dtype=float)
     n = (~np.isnan(x)).sum(axis=-1)
     mean, deviation = _moments(x)
     half = -stdtrit(np.maximum(n - 1, 1), tail) * np.hypot(
@@ -212,12 +212,12 @@ def judge(sample: Sample, asked: Asked, look: int, before: Decision | None = Non
     # (..., claims) the smallest alpha with which the claim would be decided
     needed = 2 * spent(_tail_to_decide(sample, asked), look)
     frozen = np.zeros(needed.shape, bool) if before is None else before.decided
-    level = nominal(_alphas(np.where(frozen, 0.0, needed), asked) / 2, look)
-    low, high = interval(sample, level)
+    tail = nominal(_alphas(np.where(frozen, 0.0, needed), asked) / 2, look)
+    low, high = interval(sample, tail)
     tested = ~np.isnan(needed)
     word = np.where(tested, word_of(low, high, asked), WORDS.index(OPEN))
     low, high = np.where(tested, [low, high], np.nan)
-    made = Decision(word, low, high, 1 - 2 * level, np.full(word.shape, look))
+    made = Decision(word, low, high, 1 - 2 * tail, np.full(word.shape, look))
     if before is None:
         return made
     return Decision(

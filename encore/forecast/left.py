@@ -30,7 +30,12 @@ DOES = {"stage": "train", "eval": "evaluate"}
 
 
 def planned(graph: Graph, nodes: Sequence[Node]) -> Plan:
-    """Return the plan of these nodes on the GPU that is named in the last node's recipe."""
+    """Return the plan of these nodes on the GPU that is named in the last node's recipe.
+
+    Raises UserError without nodes.
+    """
+    if not nodes:
+        raise UserError("no job is left")
     last = nodes[-1]
     gpu, assumed = plan.gpu_of(graph.recipes[last.recipe], last.scale), Assumptions()
     rows = plan.rows_of(graph, list(nodes), gpu, None, assumed)

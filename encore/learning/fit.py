@@ -1,7 +1,6 @@
 """The run of a trainer to its last step, from the beginning or from the checkpoint of an earlier process."""
 
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +89,7 @@ def fit(trainer: Resumable, progress: Progress, keep: Keep | None = None) -> Fit
         _made_on(trainer.args),
         {**times.rates(), "epochs": epochs, "state_mib": state_mib},
         trained_in,
+        trainer.clock.earlier_cpu_s,
     )
 
 
@@ -126,7 +126,7 @@ def _train(trainer: Resumable, newest: Path | None, step: int) -> None:
             trainer.remove_callback(type(tracker.inner))  # the callback that the trainer has made
             trainer.add_callback(tracker)
         with narrow_tiles(trainer.model):
-            trainer.clock.began = time.perf_counter()
+            trainer.clock.start()
             trainer.train(resume_from_checkpoint=str(newest) if newest else None)
 
 

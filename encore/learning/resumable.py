@@ -9,7 +9,7 @@ has the methods `state` and `restore`. A checkpoint has the states of all parts,
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -116,18 +116,25 @@ class Clock:
     """The training seconds of a run, over all processes that worked on it one after another."""
 
     began: float = 0.0
-    earlier_s: float = 0.0  # seconds spent before this process
+    began_cpu: float = 0.0
+    earlier_s: float = 0.0  # wall-clock seconds before this process
+    earlier_cpu_s: float = 0.0  # CPU seconds before this process, over all cores
     resumed: int = 0  # times the run was continued from a checkpoint
+
+    def start(self) -> None:
+        """Begin to count the seconds of this process."""
+        self.began, self.began_cpu = time.perf_counter(), time.process_time()
 
     def spent_s(self) -> float:
         """Return the training seconds so far."""
         return self.earlier_s + (time.perf_counter() - self.began)
 
-    def state(self) -> tuple[float, int]:
-        return self.spent_s(), self.resumed
+    def state(self) -> tuple[float, int, float]:
+        return self.spent_s(), self.resumed, self.earlier_cpu_s + (time.process_time() - self.began_cpu)
 
-    def restore(self, state: tuple[float, int]) -> None:
-        self.earlier_s, self.resumed = state[0], state[1] + 1
+    def restore(self, state: Sequence[float]) -> None:
+        self.earlier_s, resumed, *cpu = state  # checkpoints of earlier versions have no CPU seconds
+        self.earlier_cpu_s, self.resumed = sum(cpu), int(resumed) + 1
 
 
 @dataclass

@@ -53,12 +53,13 @@ def find(name: str, own_folder: Path = OWN) -> Path:
 
 
 def _of_lm_eval(name: str) -> Iterator[Path]:
-    """Yield the paths of lm-eval's files, first from folders named like the task (aime for aime24)."""
+    """Yield each path of lm-eval's files, first from folders named like the task (aime for aime24)."""
     installed = find_spec("lm_eval")
     for place in (installed and installed.submodule_search_locations) or ():
         begins = "".join(takewhile(str.isalpha, name.lower()))
-        yield from sorted(Path(place, "tasks").glob(f"{begins}*/**/*.yaml"))
-        yield from sorted(Path(place, "tasks").rglob("*.yaml"))
+        likely = sorted(Path(place, "tasks").glob(f"{begins}*/**/*.yaml"))
+        yield from likely
+        yield from sorted({*Path(place, "tasks").rglob("*.yaml")}.difference(likely))
 
 
 def settings(name: str) -> Settings:

@@ -46,6 +46,7 @@ class Fit:
     # (`first_step_s`) and of a later one (`step_s`); size of a resumable state (`state_mib`)
     rates: Mapping[str, float] = field(default_factory=dict)
     precision: Precision = "full"  # precision in which the model was trained
+    earlier_cpu_s: float = 0.0  # CPU seconds of the training in earlier processes
 
 
 def untrained(tokens: int, began: float) -> Fit:
@@ -137,9 +138,10 @@ def gpu_memory() -> dict[str, int]:
 def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[str, Any]:
     """Return the content of provenance.json.
 
-    `wall_s` is the time without loading, over all parts of a resumed training. `cpu_s` (over all cores) and
-    `memory_mib` (the peak) are of this process alone; they include its imports, unless it was forked from a
-    process that had them.
+    `wall_s` is the time without loading, over all parts of a resumed training. `cpu_s` (over all cores) is
+    the time of this process and of the training in earlier processes. `memory_mib` (the peak) is of this
+    process alone. Both include the imports of this process, unless it was forked from a process that had
+    them.
     """
     head, dirty = commit()
     return {
@@ -149,7 +151,7 @@ def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[
         "hardware": {**hardware(), **done.made_on},
         "started": started,
         "wall_s": round(done.wall_s, 3),
-        "cpu_s": round(time.process_time(), 3),
+        "cpu_s": round(time.process_time() + done.earlier_cpu_s, 3),
         "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         **gpu_memory(),
         "resumed": done.resumed,

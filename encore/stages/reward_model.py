@@ -18,6 +18,7 @@ the stage trains a process or an outcome reward model (encore/stages/step_reward
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -216,14 +217,14 @@ def mean_curve(members: Sequence[Sequence[curves.Row]]) -> list[curves.Row]:
 
 def total(fits: Sequence[Fit]) -> Fit:
     """Return the trainings of all members, added up as one training."""
-    return Fit(
-        [],
-        sum(each.steps for each in fits),
-        sum(each.tokens for each in fits),
-        sum(each.wall_s for each in fits),
-        sum(each.resumed for each in fits),
-        fits[0].made_on,
-        fits[0].rates,
+    return replace(
+        fits[0],
+        history=[],
+        steps=sum(each.steps for each in fits),
+        tokens=sum(each.tokens for each in fits),
+        wall_s=sum(each.wall_s for each in fits),
+        resumed=sum(each.resumed for each in fits),
+        earlier_cpu_s=sum(each.earlier_cpu_s for each in fits),
     )
 
 

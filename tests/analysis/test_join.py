@@ -34,10 +34,15 @@ def cut(out: Path, even: bool, name: str = NAME) -> Path:
     return out / name
 
 
-def test_the_halves_of_a_record_are_the_record(tmp_path):
+def test_the_halves_of_a_record_are_the_record(tmp_path, monkeypatch):
     record, part = cut(tmp_path / "a", even=True), cut(tmp_path / "b", even=False)
     (record / "left.csv").write_text("of an earlier version")
+    files, plain = [], pd.read_csv
+    monkeypatch.setattr(pd, "read_csv", lambda file, **how: files.append(Path(file)) or plain(file, **how))
     join.join(record, part, GRAPH)
+    monkeypatch.undo()
+    for file in ("numbers.csv.gz", "curves.csv.gz"):
+        assert [files.count(folder / file) for folder in (record, part)] == [1, 1]
     whole = PUBLISHED / NAME
     assert {path.name for path in record.iterdir()} == {path.name for path in whole.iterdir()}
     for path in whole.glob("*.csv*"):

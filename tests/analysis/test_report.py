@@ -161,6 +161,29 @@ def test_print_shows_all(visit, tmp_path):
     assert (tmp_path / "print.pdf").stat().st_size > 10_000
 
 
+CUT = """() => {
+  const cut = [], texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode, range = document.createRange();
+    if (!text.parentElement.closest("td, th") || !text.parentElement.checkVisibility()) continue;
+    for (const word of text.data.matchAll(/[\\p{L}\\p{N}]+(?:[.,]\\p{N}+)*/gu)) {
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) cut.push(word[0]);
+    }
+  }
+  return cut;
+}"""  # the words and numbers in tables that stand in two lines
+
+
+def test_in_print_no_table_cuts_a_word_or_a_number(visit):
+    tab = visit(688)  # A4 without its margins
+    tab.emulate_media(media="print")
+    assert max(tab.evaluate("[...document.querySelectorAll('tr')].map((row) => row.cells.length)")) >= 12
+    assert tab.evaluate(CUT) == []
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 688
+
+
 def test_text_stands_out_from_its_ground_in_light_and_dark(visit):
     tab = visit(1200)
     for scheme in ("light", "dark"):

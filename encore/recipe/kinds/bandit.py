@@ -9,7 +9,7 @@ from encore.recipe.args import Args, Batch, Rate
 from encore.recipe.base import Mistake, NotNegative, Positive
 from encore.recipe.kinds.stage import Stage, rule
 
-MOST_GROUPS = 20_000  # largest number of groups of draws that are listed
+MOST_GROUPS = 20_000  # largest number of groups of draws, or of dpo's pairs, that are listed
 COMPARING = (
     "leave_one_out",
     "centered",
@@ -61,9 +61,10 @@ class BanditStage(Stage):
     def _strings_that_can_be_listed(self) -> Iterator[Mistake]:
         """Yield mistakes: too many groups of strings to list, or groups of 1 with nothing to compare."""
         args = self.args
-        if (groups := args.strings**args.group) > MOST_GROUPS:
-            words = f"{args.strings} strings make {groups:,} groups; at most {MOST_GROUPS:,} are listed"
-            yield "args.group", words
+        of, size = ("pairs", 2) if args.objective == "dpo" else ("groups", args.group)
+        if (groups := args.strings**size) > MOST_GROUPS:
+            words = f"{args.strings} strings make {groups:,} {of}; at most {MOST_GROUPS:,} are listed"
+            yield "args.group" if args.group > 1 else "args.longest", words
         if args.group < 2 and args.advantage in COMPARING:
             yield "args.group", f"advantage {args.advantage} compares at least 2 strings, got {args.group}"
 

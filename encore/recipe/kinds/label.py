@@ -43,7 +43,8 @@ class Labeller(Model):
     """The dials of the labeller that key `by` names."""
 
     agreement: float | None = None  # for annotator: share of pairs on which two annotators agree
-    accuracy: float | None = None  # for annotator and judge: share of pairs ranked as gold ranks them
+    # for annotator and judge: share of pairs ranked as gold ranks them, by a judge that sees both orders
+    accuracy: float | None = None
     # for annotator and judge: temperature of their random errors, in units of gold
     temperature: NotNegative | None = None
     bias: NotNegative = 1.0  # for judge: 0 for no bias, 1 for the world's own

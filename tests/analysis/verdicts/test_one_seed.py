@@ -13,6 +13,7 @@ from toy_run import changed, draw_only
 
 from analysis import report
 from analysis.numbers.table import collect, final
+from analysis.verdicts import one_seed
 from analysis.verdicts.build import build
 from analysis.verdicts.claims import tally
 from evals import metrics
@@ -128,6 +129,15 @@ def test_a_number_that_is_no_mean_over_problems_has_no_statement(alone):
     ]
     claims = [{key: value for key, value in (GAIN | own).items() if value} for own in (*means, *others)]
     assert [*over_problems(alone, *claims)] == ["c0", "c1", "c2"]
+
+
+def test_claims_on_one_evaluation_share_its_metrics(alone, monkeypatch):
+    write(alone, before=rows([0.3] * 12, seed=1), after=rows([0.8] * 12, seed=2))
+    computed, plain = [], metrics.ratios
+    monkeypatch.setattr(one_seed, "ratios", lambda *args: computed.append(args) or plain(*args))
+    names = ("accuracy", "accuracy", "format_rate")
+    assert len(over_problems(alone, *(GAIN | {"metric": f"heldout/{name}"} for name in names))) == 3
+    assert len(computed) == 2  # before and after
 
 
 def test_with_two_seeds_nothing_is_said(alone):

@@ -1,5 +1,6 @@
 """What a run says of its cost before its first job is done."""
 
+import io
 import json
 import subprocess
 import sys
@@ -51,6 +52,15 @@ def test_one_line_of_what_is_left(tmp_path, monkeypatch):
         file.touch()
     console.say_planned(all_nodes)
     assert len(seen) == 1  # nothing is left
+
+
+def test_nothing_to_plan_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["left"])
+    monkeypatch.setattr("sys.stdin", io.StringIO("[]"))
+    for effect in ("end_with", "quiet_environment", "signal.signal", "os.nice"):  # on this process
+        monkeypatch.setattr(f"encore.forecast.left.{effect}", lambda *args, **options: None)
+    assert left.main() == 0
+    assert capsys.readouterr().err == "not planned: no job is left\n"
 
 
 @pytest.mark.slow

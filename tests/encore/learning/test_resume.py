@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from encore.errors import UserError
 from encore.learning import digests
-from encore.learning.resumable import SHARDS, STATE, check_processes, discard_damaged, last_checkpoint
+from encore.learning.resumable import SHARDS, STATE, Clock, check_processes, discard_damaged, last_checkpoint
 from encore.runtime import gpus
 
 
@@ -124,3 +124,9 @@ def test_a_checkpoint_of_another_version_is_one_line(tmp_path: Path):
     torch.save({"summed_loss": 0.0}, tmp_path / "checkpoint-3" / STATE)
     with pytest.raises(UserError, match="checkpoint-3: another version of Encore saved it; remove it"):
         hand_made.trainer(tmp_path / "run").restore(tmp_path / "checkpoint-3")
+
+
+def test_a_checkpoint_without_cpu_seconds_is_gone_on_from():
+    clock = Clock()
+    clock.restore((60.0, 1))
+    assert (clock.earlier_s, clock.earlier_cpu_s, clock.resumed) == (60.0, 0.0, 2)

@@ -1,8 +1,12 @@
 """The settings of lm-eval's tasks, read from their files, are those that lm-eval itself loads."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 from lm_eval_tasks import on_rows
 
+from encore.errors import UserError
 from encore.recipe import lm_eval_tasks
 from evals import benchmarks
 
@@ -31,3 +35,16 @@ def test_a_file_has_what_it_includes_and_its_own_over_it():
 def test_the_limit_of_a_completion_is_the_tasks_or_lm_evals():
     assert lm_eval_tasks.settings("ifeval").tokens == 1280
     assert lm_eval_tasks.settings("gsm8k").tokens == lm_eval_tasks.TOKENS == 256
+
+
+def test_each_file_is_read_once_if_no_task_has_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    package, names = SimpleNamespace(submodule_search_locations=[str(tmp_path)]), ("aime", "aime/hard", "arc")
+    for folder in (tmp_path / "tasks" / name for name in names):
+        folder.mkdir(parents=True)
+        (folder / "a.yaml").write_text("task: aime24\n", encoding="utf-8")
+    monkeypatch.setattr(lm_eval_tasks, "find_spec", lambda name: package)
+    opened, plain = [], Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda path, **how: opened.append(path) or plain(path, **how))
+    with pytest.raises(UserError, match='no task "aime99"; did you mean "aime24"'):
+        lm_eval_tasks.find("aime99", tmp_path / "none")
+    assert len(opened) == len({*opened}) == len(names)

@@ -68,6 +68,11 @@ def test_only_updates_on_one_rollout_leave_the_ratio_of_1(tmp_path):
     ("said", "told"),
     [
         ({"group": 4}, r"args\.group: 15 strings make 50,625 groups; at most 20,000"),
+        (
+            {"objective": "dpo", "beta": 0.1, "letters": 8},
+            r"args\.longest: 585 strings make 342,225 pairs; at most 20,000",
+        ),
+        ({"letters": 8, "longest": 5}, r"args\.longest: 37449 strings make 37,449 groups; at most 20,000"),
         ({"advantage": "centered"}, r"args\.group: advantage centered compares at least 2"),
         ({"beta": 0.1}, r"args\.beta: beta and kl go together"),
         ({"kl": "k1"}, r"args\.beta: beta and kl go together"),

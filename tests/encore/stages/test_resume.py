@@ -1,5 +1,6 @@
 """A stage that is killed with SIGKILL and run again gives the same bits as one that was never killed."""
 
+import json
 import os
 import random
 import shutil
@@ -102,6 +103,22 @@ def test_killed_and_rerun(kind: str, trap: Any, base: Path, trained: Path, tmp_p
     unbroken = trained if kind == "grpo" else base
     assert stage_runs.outputs(folder, kind) == stage_runs.outputs(unbroken, kind)
     assert not list((folder / f"checkpoints/{kind}").glob("checkpoint-*"))
+
+
+def slow_processor() -> None:
+    """Count each CPU second as a day, and die in the middle of the third rollout."""
+    plain = time.process_time
+    time.process_time = lambda: 86_400 * plain()
+    mid_rollout()
+
+
+def test_cpu_seconds_add_up_over_kills(base: Path, tmp_path: Path):
+    folder = fresh("grpo", base, tmp_path / "killed")
+    assert stage_runs.run("grpo", arguments_of("grpo"), folder, slow_processor) == -9
+    assert stage_runs.run("grpo", arguments_of("grpo"), folder) == 0, (folder / "err.txt").read_text()
+    cost = json.loads((folder / "results/grpo/provenance.json").read_text())
+    assert cost["resumed"] == 1
+    assert cost["cpu_s"] > 3600
 
 
 def cut(data: bytes) -> bytes:
