@@ -31,7 +31,7 @@ class Options:
     log: CompletionsLog | None = None  # the log of every completion
     old_logp_noise: float = 0.0  # standard deviation of the noise on log pi_old, nats
     reshuffle: bool = False  # whether each epoch over a rollout has new minibatches
-    by_length: bool = False  # whether the micro-batches of an update have completions of like length
+    by_length: bool = False  # whether micro-batches with completions of like length change no loss
     learn_results: bool = False  # whether a tool's results are in the loss, as if the policy had written them
 
 
@@ -70,6 +70,16 @@ class Rollouts:
             return caps[start(caps, self.trainer.state.global_step)]
         return self.trainer.args.max_completion_length
 
+    @property
+    def by_length(self) -> bool:
+        """Whether the micro-batches of an update have completions of like length."""
+        args = self.trainer.args
+        window = args.gradient_accumulation_steps
+        balanced = self.trainer.aux_loss_enabled  # a mixture of experts has a loss of its micro-batch
+        return (
+            self.options.by_length and window > 1 and args.steps_per_generation % window == 0 and not balanced
+        )
+
     def minibatch(self, rows: list[Row]) -> Minibatch:
         """Return the completions of the next micro-batch; if a rollout is due, sample it for `rows`."""
         parts = self.trainer.args.steps_per_generation
@@ -82,22 +92,21 @@ class Rollouts:
     def cut(self, rollout: Minibatch) -> list[Minibatch]:
         """Return a rollout's shuffled micro-batches, with `by_length` sorted by length in an update."""
         args = self.trainer.args
-        parts, window = args.steps_per_generation, args.gradient_accumulation_steps
         rollout = minibatch.shuffled(rollout)
-        together = min(window, parts)  # micro-batches of the rollout in one update
-        balanced = self.trainer.aux_loss_enabled  # a mixture of experts has a loss of its micro-batch
-        if self.options.by_length and not balanced and together > 1 and parts % together == 0:
-            rollout = minibatch.by_length(rollout, parts // together)
-        return minibatch.cut(rollout, parts)
+        if self.by_length:
+            updates = args.steps_per_generation // args.gradient_accumulation_steps
+            rollout = minibatch.by_length(rollout, updates)
+        return minibatch.cut(rollout, args.steps_per_generation)
 
     def step_tokens(self) -> Tensor | None:
         """Return the completion tokens of an optimizer step, (), as a mean over processes.
 
-        DAPO (Eq. 8) and CISPO divide the loss by this number; for other losses the result is None. If a
-        rollout has several steps, TRL divides by an equal share of the tokens of the rollout.
+        DAPO (Eq. 8) and CISPO divide the loss by this number, and so does an entropy bonus over micro-batches
+        of like length; the result is None if nothing does. If a rollout has several steps, TRL divides by an
+        equal share of the tokens of the rollout.
         """
         trainer = self.trainer
-        if trainer.loss_type not in TOKEN_MEAN:
+        if trainer.loss_type not in TOKEN_MEAN and not (self.by_length and self.measures.entropy_bonus):
             return None
         masks = [part.loss_mask for part in self.kept]
         tokens = step_tokens(masks, trainer._step, trainer.args.gradient_accumulation_steps)

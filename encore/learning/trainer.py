@@ -175,6 +175,7 @@ class RolloutTrainer(Resumable, GRPOTrainer):
             learning=self._learning(entropy, mask),
             entropy=entropy if bonus else None,
             entropy_coef=bonus.weight,
+            by_length=self.parts.rollouts.by_length,
         )
 
     def _learning(self, entropy: Tensor, mask: Tensor) -> Tensor | None:

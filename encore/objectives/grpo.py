@@ -56,6 +56,7 @@ class Batch:
     learning: Tensor | None = None
     entropy: Tensor | None = None  # (B, T) entropy of the next token, with a gradient; None without a bonus
     entropy_coef: float = 0.0  # weight of the entropy bonus
+    by_length: bool = False  # whether the step's micro-batches have completions of like length
 
     @property
     def counted(self) -> Tensor:
@@ -224,6 +225,8 @@ def loss(batch: Batch, args: GrpoArgs, level: str, limit: ClipCov | KlCov | None
         terms = terms + args.beta * kl
     total = policy = mean(terms, batch)
     if batch.entropy is not None:
-        bonus = of_micro_batch(batch.entropy, replace(batch, mask=batch.counted))
+        # over micro-batches of like length TRL's mean would give the tokens of short completions more weight
+        mean_of_tokens = of_step if batch.by_length else of_micro_batch
+        bonus = mean_of_tokens(batch.entropy, replace(batch, mask=batch.counted))
         total = policy - batch.entropy_coef * bonus
     return Terms(total, policy.detach(), w.detach(), cut, kl, held)

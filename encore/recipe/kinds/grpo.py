@@ -96,8 +96,7 @@ class GrpoStage(SamplingStage):
         """
         args = self.args
         chosen = self.clip_cov or self.kl_cov or self.bottom_entropy_quantile or args.top_entropy_quantile < 1
-        bonus = args.entropy_coef or args.use_adaptive_entropy
-        return args.loss_type in WHOLE and not (chosen or bonus or self.objective or self.share_prompts)
+        return args.loss_type in WHOLE and not (chosen or self.objective or self.share_prompts)
 
     @rule
     def _shared_prompts(self) -> Iterator[Mistake]:

@@ -15,11 +15,12 @@ from encore.recipe.loss_types import WHOLE
 ROWS, WINDOW = 32, 8  # a rollout of two updates, each of 8 micro-batches of 2 completions
 
 
-def update(folder, by_length: bool, loss_type: str):
-    """The gradient, the completions and the positions of a rollout's first update, and its micro-batches."""
+def update(folder, by_length: bool, loss_type: str, bonus: float = 0.0):
+    """The gradient of a rollout's first update, its micro-batches, and the positions that they ran over."""
     method = Method(Options(by_length=by_length))
     batches = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": WINDOW}
-    built = trainer(folder, method, loss_type=loss_type, steps_per_generation=2 * WINDOW, **batches)
+    batches |= {"steps_per_generation": 2 * WINDOW, "entropy_coef": bonus}
+    built = trainer(folder, method, loss_type=loss_type, **batches)
     whole = rollout(built, ROWS)
     torch.manual_seed(5)  # of the shuffle
     rollouts = built.parts.rollouts
@@ -43,6 +44,20 @@ def test_the_update_is_the_same_and_runs_over_less_padding(tmp_path, loss_type):
     assert sum(lengths) <= narrow < 1.1 * sum(lengths) < wide
 
 
+@pytest.mark.parametrize("loss_type", ["grpo", "dapo"])
+def test_an_entropy_bonus_is_the_mean_over_the_tokens_of_the_update(tmp_path, loss_type):
+    plain, parts, _ = update(tmp_path, True, loss_type)
+    with_bonus = update(tmp_path, True, loss_type, bonus=0.05)[0]
+    built = trainer(tmp_path)
+    entropy = tokens = 0.0
+    for part in parts:
+        of_part = built.parts.policy.logps(built.model, part, with_entropy=True).entropy
+        entropy, tokens = entropy + (of_part * part.loss_mask).sum(), tokens + part.loss_mask.sum()
+    (entropy / tokens).backward()
+    expected = torch.cat([weight.grad.flatten() for weight in built.model.parameters()])
+    torch.testing.assert_close(with_bonus - plain, -0.05 * expected, rtol=1e-3, atol=1e-6)
+
+
 def test_a_mean_over_the_tokens_of_a_micro_batch_is_another_one(tmp_path):
     plain, other = (update(tmp_path, flag, "bnpo")[0] for flag in (False, True))
     assert (other - plain).abs().max() > 0.01 * plain.abs().max()
@@ -52,8 +67,6 @@ def test_a_mean_over_the_tokens_of_a_micro_batch_is_another_one(tmp_path):
     ("keys", "args"),
     [
         ({}, {"loss_type": "bnpo"}),
-        ({}, {"entropy_coef": 0.01}),
-        ({}, {"use_adaptive_entropy": True}),
         ({}, {"top_entropy_quantile": 0.2}),
         ({"bottom_entropy_quantile": 0.8}, {}),
         ({"clip_cov": ClipCov()}, {}),
