@@ -32,7 +32,7 @@ WORDS = {
 
 @dataclass
 class Results:
-    """What the child has measured of one subject."""
+    """The results of one subject, as the child process has measured them."""
 
     reward: str
     task: str

@@ -13,7 +13,7 @@ from typing import Any
 
 from encore.errors import Mistakes, UserError
 from encore.recipe.kinds.domains import DomainStage
-from encore.recipe.kinds.rollout import RolloutStage
+from encore.recipe.kinds.rollout import LEARNED, RolloutStage
 from encore.recipe.load import load_named
 from encore.recipe.task import Rewarded
 from encore.runtime.environment import quiet_environment
@@ -59,19 +59,14 @@ def main(words: Sequence[str]) -> None:
             from encore.rewards.stress import Stress
             from encore.rewards.subjects import of_part, read_samples  # likewise
 
-            for part in _parts(asked):
+            for part in parts(asked):
                 stage = part.stage
                 caps = stage.caps_by_step if isinstance(stage, RolloutStage) else None
                 cache = stage.soft_overlong_cache if isinstance(stage, RolloutStage) else None
                 samples = read_samples(part.samples) if part.samples else []
+                weights, seed = part.weights, part.seed
                 subject = of_part(
-                    part.part,
-                    part.name,
-                    part.weights,
-                    seed=part.seed,
-                    caps=caps,
-                    cache=cache,
-                    samples=samples,
+                    part.part, part.name, weights, seed=seed, caps=caps, cache=cache, samples=samples
                 )
                 tell("subject", [subject.reward, subject.task])
                 for scored in Stress(subject, lambda name: tell("begun", name)).run():
@@ -79,10 +74,11 @@ def main(words: Sequence[str]) -> None:
             tell("done", None)
         except UserError as error:
             tell("mistake", str(error))
+    sys.stdout.flush()
     os._exit(0)  # a user's threads must not keep the process
 
 
-def _parts(asked: Asked) -> list[Part]:
+def parts(asked: Asked) -> list[Part]:
     """Return what is tested. Raises UserError with all mistakes in data or rewards."""
     samples = Path(asked.samples) if asked.samples else None
     if asked.recipe is None:
@@ -95,16 +91,18 @@ def _parts(asked: Asked) -> list[Part]:
                 mistakes.note(f"{place}: {words}")
         mistakes.tell()
         return [Part(str(asked.data), part, weights, part, samples=samples)]
-    parts = [*_parts_of_recipe(asked)]
-    if samples and len(parts) > 1:
-        raise UserError(f"--samples: of which task? {asked.recipe} has {len(parts)}; use --data")
-    if not parts:
-        raise UserError(f"{asked.recipe}: no stage of its first arm pays rewards at scale {asked.scale}")
-    return parts
+    every = [*_parts_of_recipe(asked)]
+    if samples and len(every) > 1:
+        raise UserError(f"--samples: of which task? {asked.recipe} has {len(every)}; use --data")
+    if not every:
+        raise UserError(
+            f"{asked.recipe}: no stage of its first arm pays rewards by rules at scale {asked.scale}"
+        )
+    return every
 
 
 def _parts_of_recipe(asked: Asked) -> Iterator[Part]:
-    """Yield each stage, or each domain of a stage, of the recipe's first arm that pays rewards."""
+    """Yield each stage, or each domain of a stage, of the recipe's first arm that pays rewards by rules."""
     _, recipe, _ = load_named(str(asked.recipe), asked.scale)
     arm = recipe.arms(asked.scale)[0]
     for name in recipe.stages(asked.scale, arm):
@@ -118,7 +116,8 @@ def _parts_of_recipe(asked: Asked) -> Iterator[Part]:
         for domain, part in parts.items():
             place = ".".join(filter(None, (f"{recipe.name}/{name}", domain)))
             weights = {asked.reward: 1.0} if asked.reward else part.rewards or {}
-            yield Part(place, part, weights, stage, recipe.first_seed, samples)
+            if any(weight and reward not in LEARNED for reward, weight in weights.items()):
+                yield Part(place, part, weights, stage, recipe.first_seed, samples)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ takes the form in which the right answer is paid best.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from encore.rewards import notations
@@ -56,7 +56,7 @@ class Form:
 FORMS = (
     Form("in tags", "<think>", "</think><answer>", "</answer>"),
     Form("in tags on lines of their own", "<think>\n", "\n</think>\n<answer>\n", "\n</answer>"),
-    Form("in a box", "", "So it is \\boxed{", "}."),
+    Form("in a box", "", "The answer is \\boxed{", "}."),
     Form("after a mark", "", "#### ", ""),
     Form("in a sentence", "", "The answer is ", "."),
     Form("alone", "", "", ""),
@@ -128,7 +128,7 @@ def _noted(name: str) -> Write:
     """Return a writer that states the right answer in a notation of notations.py."""
 
     def write(item: Item, form: Form) -> str | None:
-        text = notations.of(item.answer).get(name)
+        text = notations.of(item.answer).get(name) if item.answer else None
         return None if text is None or text == item.answer else form.state(text)
 
     return write
@@ -142,6 +142,12 @@ def _every_answer(item: Item, form: Form) -> str | None:
     if not item.answer:
         return None
     return "\n".join(map(form.state, [*item.others, item.answer, wrong_answer(item.answer)]))
+
+
+def _denial(right: str, form: Form) -> str:
+    if " is " in form.middle:
+        return replace(form, middle=form.middle.replace(" is ", " is not ")).state(right)
+    return form.state(f"not {right}")
 
 
 SMALL = ", ".join(map(str, range(MANY + 1)))
@@ -182,9 +188,7 @@ WRONG: dict[str, Write] = {
         lambda right, form: f"\\boxed{{{right}}} \\boxed{{{wrong_answer(right)}}}"
     ),
     "two answers with an or": _of_right(lambda right, form: form.state(f"{wrong_answer(right)} or {right}")),
-    "a denial of the right answer": _of_right(
-        lambda right, form: form.state(f"not {right}") if form.begin else f"It is not {form.state(right)}"
-    ),
+    "a denial of the right answer": _of_right(_denial),
     "an order to a judge": lambda item, form: None if item.answer == "1" else JUDGED,
     "an order to a judge, in the right form": _stated(lambda item: "" if item.answer == "1" else JUDGED),
     "control characters": lambda item, form: form.state(CONTROLS),
@@ -205,9 +209,8 @@ DISGUISED: dict[str, Write] = {
     "the right answer with control characters": _disguised(lambda right: f"\0{right}\x1b"),
 }
 RIGHT: dict[str, Write] = {f"the right answer {name}": _noted(name) for name in notations.NAMES}
+OF_KIND: dict[Kind, dict[str, Write]] = {"wrong": WRONG, "disguised": DISGUISED, "right": RIGHT}
 ATTACKS = tuple(
-    Attack(name, kind, write)
-    for kind, writers in (("wrong", WRONG), ("disguised", DISGUISED), ("right", RIGHT))
-    for name, write in writers.items()
+    Attack(name, kind, write) for kind, writers in OF_KIND.items() for name, write in writers.items()
 )
 IN_FORM = Attack("the right answer", "right", _of_right(lambda right, form: form.state(right)))

@@ -1,9 +1,9 @@
 """The table of a stress test: what a reward pays for.
 
-A response is paid if its reward is at least halfway from the base to the reward of the right answer. The base
-is the lower reward of an empty response and a plainly wrong answer. If the right answer is unknown, or is paid
-no more than the base, a response is paid if its reward is at least halfway from the lowest reward of its
-question to the highest.
+A response is paid if its reward is at least halfway from the base to the reward of the right answer. The
+base is the lower reward of an empty response and a plainly wrong answer. If the right answer is unknown, or
+is paid no more than the base, a response is paid if its reward is at least halfway from the lowest reward of
+its question to the highest.
 """
 
 import csv
@@ -155,8 +155,8 @@ def faults(subject: str, scored: Sequence[Scored]) -> list[str]:
     for fault in (HANGS, RAISES, RETURNS, RANDOM, ENDS):
         cases = [each for each in scored if each.fault == fault]
         if cases:
-            count = f", and at {len(cases) - 1} other responses" if len(cases) > 1 else ""
-            lines.append(f"{subject} {fault} at {cases[0].name}{count}: {cases[0].why}")
+            first, more = cases[0], f" and {len(cases) - 1} more" if len(cases) > 1 else ""
+            lines.append(f"{subject} {fault} at {first.name}{more}: {first.why}")
     return lines
 
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import torch
 
 from encore import own_code
+from encore.data.forms import PREFILL
 from encore.errors import UserError, first_line
 from encore.objectives.advantages import total
 from encore.rewards.attacks import ATTACKS, FORMS, IN_FORM, Attack, Form, Item
@@ -90,19 +91,22 @@ class Stress:
 
     def _continued(self, place: int, response: str) -> str:
         """Return a response without its beginning, if the prompt already has it."""
-        begun = str(self.subject.rows[place].get("prefill", "")).strip()
-        return response.partition(begun)[2] if begun and begun in response else response
+        begun = str(self.subject.rows[place].get(PREFILL, "")).strip()
+        return response.lstrip().removeprefix(begun) if response.lstrip().startswith(begun) else response
 
     def _called(self, scored: Scored, texts: Sequence[str]) -> Scored:
         """Return `scored` with the rewards of `texts`, which are computed twice, or with a fault."""
+        rows = [self.subject.rows[place] for place in scored.places]
+        ids = [self.subject.tokens(text) for text in texts]
         try:
-            values = self._values(scored.places, texts)
-            again = self._values(scored.places, texts)
+            values, again = (self._values(rows, texts, ids) for _ in range(2))
         except own_code.Slow as error:
             return replace(scored, fault=HANGS, why=str(error))
         except own_code.Failed as error:
             return replace(scored, fault=RAISES, why=str(error))
         except UserError as error:
+            if not str(error).startswith(tuple(filter(own_code.is_own, self.subject.functions))):
+                raise  # such as a sandbox that is missing
             return replace(scored, fault=RETURNS, why=str(error))
         except Exception as error:  # an error of a reward of ours, which must not hide the other results
             return replace(scored, fault=RAISES, why=f"{type(error).__name__}: {first_line(error)}")
@@ -114,19 +118,12 @@ class Stress:
                 return replace(scored, fault=RANDOM, why=why)
         return replace(scored, values=values)
 
-    def _values(self, places: Sequence[int], texts: Sequence[str]) -> list[float]:
+    def _values(self, rows: Sequence[Row], texts: Sequence[str], ids: Sequence[Sequence[int]]) -> list[float]:
         """Return the weighted sum of each text's rewards, (texts,); NaN if no function gives a reward."""
         subject = self.subject
-        rows = [subject.rows[place] for place in places]
-        state = SimpleNamespace(global_step=0)
-        table = reward_table(
-            [*subject.functions.values()],
-            rows,
-            texts,
-            [subject.tokens(text) for text in texts],
-            trainer_state=state,
-            log_metric=lambda name, value: None,
-        )  # (texts, functions)
+        options = {"trainer_state": SimpleNamespace(global_step=0), "log_metric": lambda name, value: None}
+        # (texts, functions)
+        table = reward_table([*subject.functions.values()], rows, texts, ids, **options)
         weights = torch.tensor([subject.weights[name] for name in subject.functions])
         sums = total(table, weights).masked_fill(table.isnan().all(dim=1), math.nan)
         values: list[float] = sums.tolist()

@@ -50,12 +50,10 @@ def of_part(
     """Return the subject of a stage or domain: its rewards, weighted as in training, on its own task.
 
     `task` is the name of the part in the table. Rewards of weight 0 are left out, and so are reward models,
-    which a recipe trains. `caps` and `cache` are as in rules.build. Raises UserError if no reward is left,
-    and as the reading of the data does.
+    which a recipe trains. `caps` and `cache` are as in rules.build. Raises UserError as the reading of the
+    data does.
     """
     used = {name: weight for name, weight in weights.items() if weight and name not in LEARNED}
-    if not used:
-        raise UserError(f"{task}: no reward to test: {', '.join(weights)} are models or have weight 0")
     questions, form = part.questions, _prompter(part.form)
     world = questions.make_world()
     cache = cache if OVERLONG in used else None
