@@ -8,11 +8,6 @@ import typer
 app = typer.Typer(help="Say what a reward pays for: encore reward stress.", no_args_is_help=True)
 
 
-@app.callback()
-def _rewards() -> None:
-    """Say what a reward pays for: encore reward stress."""
-
-
 @app.command()
 def stress(
     reward: Annotated[
@@ -26,7 +21,7 @@ def stress(
     samples: Annotated[str | None, typer.Option(help="samples.jsonl of an evaluation.")] = None,
     out: Annotated[Path | None, typer.Option(help="The table as a CSV file.")] = None,
 ) -> None:
-    """Say which wrong responses a reward pays for, and which right ones it does not."""
+    """Show which responses a reward pays for, the wrong ones first."""
     from encore.commands import reward_stress  # imported late, as in command_line.py
 
     asked = reward_stress.Asked(reward, data, question, answer, recipe, scale, samples)

@@ -109,11 +109,11 @@ def _parts_of_recipe(asked: Asked) -> Iterator[Part]:
         stage = recipe.stage(asked.scale, arm, name)
         if not isinstance(stage, Rewarded):
             continue
-        parts = stage.parts if isinstance(stage, DomainStage) else {"": stage}
+        named = stage.parts if isinstance(stage, DomainStage) else {"": stage}
         run = Path("results", recipe.name, asked.scale, arm)
         drawn = sorted(run.glob("seed*/evals/*.samples.jsonl"), key=lambda path: path.stat().st_mtime)
-        samples = Path(asked.samples) if asked.samples else drawn[-1] if drawn and len(parts) == 1 else None
-        for domain, part in parts.items():
+        samples = Path(asked.samples) if asked.samples else drawn[-1] if drawn and len(named) == 1 else None
+        for domain, part in named.items():
             place = ".".join(filter(None, (f"{recipe.name}/{name}", domain)))
             weights = {asked.reward: 1.0} if asked.reward else part.rewards or {}
             if any(weight and reward not in LEARNED for reward, weight in weights.items()):

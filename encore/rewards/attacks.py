@@ -2,11 +2,11 @@ r"""The responses by which a reward is stressed, built from a question, its righ
 
 No function here reads the code of a reward. There are three kinds of response:
 
-| kind      | the response                                                                         |
-|-----------|--------------------------------------------------------------------------------------|
-| wrong     | does not answer the question, or does not commit to an answer: a sound reward pays 0 |
-| disguised | has the right answer in a dress that no reader expects: paid or not, a matter of rule |
-| right     | has the right answer in a notation that people use: unpaid, it is a false negative   |
+| kind      | the response                                                                          |
+|-----------|---------------------------------------------------------------------------------------|
+| wrong     | does not answer the question, or names several answers: a sound reward does not pay   |
+| disguised | has the right answer in a dress that no reader expects: a rule may pay or not         |
+| right     | has the right answer in a notation that people use: if unpaid, it is a false negative |
 
 A response is stated in a form, such as `<think>…</think><answer>…</answer>` or `\boxed{…}`: the stress test
 takes the form in which the right answer is paid best.

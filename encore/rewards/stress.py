@@ -92,7 +92,8 @@ class Stress:
     def _continued(self, place: int, response: str) -> str:
         """Return a response without its beginning, if the prompt already has it."""
         begun = str(self.subject.rows[place].get(PREFILL, "")).strip()
-        return response.lstrip().removeprefix(begun) if response.lstrip().startswith(begun) else response
+        begins = bool(begun) and response.lstrip().startswith(begun)
+        return response.lstrip().removeprefix(begun) if begins else response
 
     def _called(self, scored: Scored, texts: Sequence[str]) -> Scored:
         """Return `scored` with the rewards of `texts`, which are computed twice, or with a fault."""

@@ -120,14 +120,15 @@ def read_samples(file: Path) -> list[Sample]:
 def _sample(place: str, line: str) -> Sample:
     try:
         row = json.loads(line)
-        pairs = zip(row["completions"], row["correct"], strict=True)
+        completions = row.get("completions") or []  # a task of likelihoods has none
+        pairs = zip(completions, row["correct"] if completions else [], strict=True)
         return Sample(
             str(row["question"]),
             str(row["answer"]),
             int(row.get("difficulty") or 0),
             str(row.get(PREFILL) or ""),
             int(row.get(NUMBER) or 0),
-            tuple(str(text) for text, right in pairs if not right),
+            tuple(str(text) for text, right in pairs if right is False),  # None: nothing verifies
         )
     except (ValueError, TypeError, LookupError, AttributeError):
         raise UserError(

@@ -57,8 +57,7 @@ def test_help_fits_a_screen_and_loads_nothing_heavy():
     shown = done.stdout.partition("LOADED")[0]
     assert len(shown.splitlines()) <= 25
     assert "..." not in shown.partition("Commands:")[2]  # a command's first sentence fits its line
-    names = "new run list eval chat report watch judge power doctor push reward"
-    for name in names.split():
+    for name in ("new", "run", "list", "eval", "chat", "report", "watch", "judge", "power", "doctor", "push"):
         assert f"  {name} " in shown
         words = encore(name, "-h").output.splitlines()
         assert len(words) < 30, name

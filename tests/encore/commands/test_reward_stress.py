@@ -51,6 +51,14 @@ def stress(*words: str):
     return CliRunner().invoke(command_line.app, ["reward", "stress", *words, "--data", "my.jsonl", *columns])
 
 
+def test_help_names_the_command_and_its_options():
+    shown = CliRunner().invoke(command_line.app, ["reward", "-h"]).output
+    assert "  stress  Show which responses a reward pays for, the wrong ones first.\n" in shown
+    words = CliRunner().invoke(command_line.app, ["reward", "stress", "-h"]).output
+    assert len(words.splitlines()) < 30
+    assert {"--data", "--recipe", "--samples", "--out"} <= {*words.split()}
+
+
 @pytest.mark.slow
 def test_a_table_is_printed_and_written(here, capfd):
     done = stress("mine:contains", "--out", "t.csv")

@@ -82,6 +82,11 @@ def test_a_reward_that_looks_for_the_answer_anywhere_is_gamed_in_known_ways(here
     assert rows["the right answer in Arabic digits"].paid == 0
 
 
+def test_a_reward_reads_white_space_as_it_is(here):
+    rows, _ = stressed("mine:long")
+    assert rows["white space"].mean == pytest.approx(len(" \n\t ") / 100)
+
+
 def test_accuracy_is_paid_for_the_right_answer_alone(here):
     rows, wrong = stressed("accuracy")
     assert not wrong
@@ -151,7 +156,7 @@ def test_a_reward_that_raises_has_one_line(here):
         ("mine:nan", "does not return finite numbers at inf: mine:nan: expected a finite number, got nan"),
         (
             "mine:word",
-            "does not return finite numbers at an empty response and 1 more: mine:word: expected a",
+            "does not return finite numbers at an empty response: mine:word: expected a",
         ),
         ("mine:unsure", "is not deterministic at the right answer in tags and "),
     ],
@@ -178,6 +183,10 @@ def test_samples_of_an_evaluation_are_read(here):
     (here / "s.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(row | {"correct": [True, True]}) + "\n")
     (sample,) = read_samples(here / "s.jsonl")
     assert sample.wrong == ("3",)
+    unverified = {"question": "1+1=", "answer": "2", "completions": ["2"], "correct": [None]}
+    likelihoods = {"question": "1+1=", "answer": "2", "correct": [False]}
+    (here / "s.jsonl").write_text(json.dumps(unverified) + "\n" + json.dumps(likelihoods))
+    assert read_samples(here / "s.jsonl") == []
     for line in ("{", "[]", "{}", json.dumps(row | {"correct": [True]}), "1"):
         (here / "s.jsonl").write_text(f"\n{line}\n")
         with pytest.raises(UserError, match=r"--samples: s\.jsonl, line 2: expected question, answer"):
