@@ -33,6 +33,10 @@ class Failed(UserError):
     """An error that a user's code raised when it was called."""
 
 
+class Slow(UserError):
+    """An error for a call of a user's code that took too long."""
+
+
 def is_own(name: object) -> bool:
     """Return whether a name in a recipe, such as `my_module:name`, refers to a user's code."""
     return isinstance(name, str) and ":" in name
@@ -70,22 +74,22 @@ def load(name: str) -> Any:
     return getattr(_run(file, sha256(file.read_bytes()).hexdigest()), name.partition(":")[2])
 
 
-def bounded(name: str, function: Callable[..., Any], limit: float = LIMIT) -> Callable[..., Any]:
-    """Return a function like `function` that raises UserError if a call takes more than `limit` seconds.
+def bounded(name: str, function: Callable[..., Any], limit: float | None = None) -> Callable[..., Any]:
+    """Return a function like `function` that raises Slow if a call takes more than `limit` seconds.
 
-    Errors of the user's code become Failed, a UserError that begins with `name`. The limit holds in the main
-    thread, where stages call rewards and verifiers. Python code and regular expressions are interrupted. If
-    code cannot be interrupted, the whole process is ended, with an error line in its log (`own_watch`).
+    By default `limit` is LIMIT. Errors of the user's code become Failed. Slow and Failed are UserErrors that
+    begin with `name`. The limit holds in the main thread, where stages call rewards and verifiers. Python
+    code and regular expressions are interrupted. If code cannot be interrupted, the whole process is ended,
+    with an error line in its log (`own_watch`).
     """
+    seconds = LIMIT if limit is None else limit
 
     def call(*arguments: Any, **columns: Any) -> Any:
         try:
-            with _watched(name, limit), _alarm(limit):
+            with _watched(name, seconds), _alarm(seconds):
                 return function(*arguments, **columns)
         except _Late:
-            raise UserError(
-                f"{name}: not done after {limit:g} seconds of one call; it must be faster"
-            ) from None
+            raise Slow(f"{name}: not done after {seconds:g} seconds of one call; it must be faster") from None
         except UserError:
             raise
         except Exception as error:

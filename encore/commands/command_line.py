@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from encore.commands import reward
 from encore.errors import UserError
 from encore.recipe.document import REPORTS
 from encore.recipe.machine import Backend
@@ -26,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(reward.app, name="reward")
 Recipe = Annotated[str, typer.Argument(help="A name (encore list), or the file of a recipe of your own.")]
 Scale = Annotated[str, typer.Option(help="cpu, small, gpu-offline, gpu, paper, or one of your own.")]
 Model = Annotated[

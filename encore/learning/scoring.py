@@ -15,6 +15,7 @@ from encore.learning.samplers import Sampled
 from encore.objectives.advantages import total
 from encore.recipe.kinds.rollout import LEARNED
 from encore.rewards.domains import check_routed, split
+from encore.rewards.table import reward_table
 from encore.sampling.turns import CALLS, TURNS
 
 Row = dict[str, Any]  # the columns of a prompt that rewards read
@@ -100,16 +101,10 @@ class Scorer:
 
     def rewards(self, rows: list[Row], texts: list[str], ids: list[list[int]]) -> Tensor:
         """Return the rewards of this process's completions, (completions, functions); None becomes NaN."""
-        trainer, columns = self.trainer, [name for name in rows[0] if name != "prompt"]
-        options: Row = {name: [row[name] for row in rows] for name in columns}
-        options |= {"trainer_state": trainer.state, "log_metric": self.log}
-        table = torch.zeros(len(rows), len(trainer.reward_funcs), device=trainer.accelerator.device)
-        prompts = [row["prompt"] for row in rows]
-        for place, function in enumerate(trainer.reward_funcs):
-            values = function(prompts=prompts, completions=texts, completion_ids=ids, **options)
-            known = [math.nan if value is None else value for value in values]
-            table[:, place] = torch.tensor(known, dtype=torch.float32)
-        return table
+        trainer = self.trainer
+        options = {"trainer_state": trainer.state, "log_metric": self.log}
+        table = reward_table(trainer.reward_funcs, rows, texts, ids, **options)
+        return table.to(trainer.accelerator.device)
 
     def log(self, name: str, value: float) -> None:
         """Log a metric of a reward function, which calls this method as `log_metric`."""

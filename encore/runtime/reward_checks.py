@@ -9,6 +9,7 @@ from encore.runtime import health
 from encore.worlds.final_answer import reference
 
 Reward = Callable[..., Sequence[float | None]]
+Row = Mapping[str, Any]  # the columns of a prompt
 
 GARBAGE = ("", " ", "\0", "asdf", "<answer></answer>", "</answer><answer>", "<think>" * 3)
 CHECKED = 64  # number of problems whose gold answer is scored
@@ -19,7 +20,7 @@ def before_sampling(
     form: Any,
     policy: Path | None,
     tokenizer: Any,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
     rewards: Mapping[str, Reward],
     verifier: str,
 ) -> list[health.Check]:
@@ -41,7 +42,7 @@ def before_sampling(
     ]
 
 
-def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
+def gold(reward: Reward, rows: Sequence[Row]) -> health.Check:
     """Check that the accuracy reward of a completion that states the gold answer is 1.
 
     A reference solution is represented by its last boxed answer or last `####`, because it may have several.
@@ -59,7 +60,7 @@ def gold(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
     return health.make_check("gold", wrong is None, share if rows else 1.0, 1.0, message, "error")
 
 
-def crossed(reward: Reward, rows: Sequence[Mapping[str, Any]]) -> health.Check:
+def crossed(reward: Reward, rows: Sequence[Row]) -> health.Check:
     """Check that the accuracy reward of a completion that states the next row's different gold answer is 0.
 
     Few exceptions are allowed: two answers may be written differently and mean the same.
@@ -88,7 +89,7 @@ def _stated(answer: str, prefill: str) -> str:
     return rest if prefill and tag else whole
 
 
-def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) -> health.Check:
+def garbage(rewards: Mapping[str, Reward], rows: Sequence[Row]) -> health.Check:
     """Check that empty and meaningless completions get no reward."""
     worst, where = 0.0, ""
     for name, reward in rewards.items():
@@ -102,9 +103,17 @@ def garbage(rewards: Mapping[str, Reward], rows: Sequence[Mapping[str, Any]]) ->
 
 
 def score(
-    reward: Reward, rows: Sequence[Mapping[str, Any]], completions: list[str]
+    reward: Reward,
+    rows: Sequence[Row],
+    completions: Sequence[str],
+    ids: Sequence[Sequence[int]] | None = None,
+    **options: Any,
 ) -> Sequence[float | None]:
-    """Call a reward function as TRL does, with keyword arguments and one list for each column."""
+    """Call a reward function as TRL does, with keyword arguments and one list for each column.
+
+    `ids` are the tokens of the completions; `options` are further arguments, such as `log_metric`.
+    """
     columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
     prompts = [row["prompt"] for row in rows]
-    return reward(prompts=prompts, completions=completions, completion_ids=[[0]] * len(rows), **columns)
+    tokens = [[0]] * len(rows) if ids is None else ids
+    return reward(prompts=prompts, completions=completions, completion_ids=tokens, **(columns | options))

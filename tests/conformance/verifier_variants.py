@@ -1,10 +1,12 @@
 """Labelled answers for the audit of the verifiers: those of verifier_variants.yaml, and hostile ones."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 
+from encore.rewards.attacks import ATTACKS, FORMS, Form, Item
 from encore.worlds.protocol import Problem
 
 
@@ -19,6 +21,7 @@ class Variant(NamedTuple):
 LABELLED = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 TAGGED = "<think></think><answer>{}</answer>"
 BOXED = "so it is \\boxed{{{}}}"
+GAMING = "responses that game a reward"
 # texts that a policy may come upon, or a stranger may send; none is right
 HOSTILE: list[str] = [
     *(
@@ -175,9 +178,21 @@ def variants() -> list[Variant]:
     given = [(TAGGED, BOXED)[i % 2].format(text) for i, text in enumerate(HOSTILE)]
     given += [text * (1_000_000 // len(text)) for text in FLOODS]
     found += [Variant("math", "hostile", Problem("q", "18", 0), text, False) for text in given]
+    found += [*_attacks("math", "1234", FORMS[:4]), *_attacks("math", r"\frac{1}{2}", FORMS[:4])]
+    found += _attacks("countdown", "8/(3-8/3)", FORMS[:2])
     made = Problem("q", "8/(3-8/3)", 0)
     given = [TAGGED.format(text) for text in [*EVIL, *HOSTILE]]
     return found + [Variant("countdown", "hostile", made, text, False) for text in given]
+
+
+def _attacks(verifier: str, gold: str, forms: Sequence[Form]) -> Iterator[Variant]:
+    """The wrong responses of `encore reward stress`, each in several forms."""
+    item = Item("What is it of 8, 8, 3 and 3?", "What?", gold, ("17", "8"), "17")
+    for attack in ATTACKS:
+        for text in dict.fromkeys(attack.write(item, form) for form in forms if attack.kind == "wrong"):
+            yield Variant(
+                verifier, "responses that game a reward", Problem(item.question, gold, 0), text, False
+            )
 
 
 def _labelled(verifier: str, group: str, answers: list[dict], form: str) -> list[Variant]:
