@@ -27,12 +27,15 @@ def loss_metrics(
 ) -> dict[str, float]:
     """Return the metrics of a micro-batch: KL and entropy, and the metrics of the clip if `clips` is true.
 
-    `entropy`: (B, T). `args`: TRL's GRPOConfig.
+    `entropy`: (B, T). `args`: TRL's GRPOConfig. The means of micro-batches of like length are weighted, so
+    that their mean is the one over the tokens of the optimizer step.
     """
 
     def mean(values: Tensor) -> float:
-        mask = batch.mask if values.shape[1] > 1 else torch.ones_like(values)
-        sums = torch.stack([(values * mask).sum(), mask.sum().float()])
+        of_tokens = values.shape[1] > 1
+        mask = batch.mask if of_tokens else torch.ones_like(values)
+        count = batch.step_tokens / batch.micro_batches if batch.by_length and of_tokens else mask.sum()
+        sums = torch.stack([(values * mask).sum(), count.float()])
         total, count = accelerator.reduce(sums, reduction="sum")
         return (total / count.clamp(min=1.0)).item()
 

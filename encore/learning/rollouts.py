@@ -101,12 +101,12 @@ class Rollouts:
     def step_tokens(self) -> Tensor | None:
         """Return the completion tokens of an optimizer step, (), as a mean over processes.
 
-        DAPO (Eq. 8) and CISPO divide the loss by this number, and so does an entropy bonus over micro-batches
-        of like length; the result is None if nothing does. If a rollout has several steps, TRL divides by an
-        equal share of the tokens of the rollout.
+        DAPO (Eq. 8) and CISPO divide the loss by this number, and with micro-batches of like length the
+        metrics and an entropy bonus are divided by it; otherwise the result is None. If a rollout has several
+        steps, TRL divides by an equal share of the tokens of the rollout.
         """
         trainer = self.trainer
-        if trainer.loss_type not in TOKEN_MEAN and not (self.by_length and self.measures.entropy_bonus):
+        if trainer.loss_type not in TOKEN_MEAN and not self.by_length:
             return None
         masks = [part.loss_mask for part in self.kept]
         tokens = step_tokens(masks, trainer._step, trainer.args.gradient_accumulation_steps)

@@ -1,5 +1,7 @@
 """The micro-batches of an update hold completions of like length: less padding, the same update."""
 
+from statistics import fmean
+
 import pytest
 import torch
 from hand_made import rollout, trainer
@@ -16,7 +18,7 @@ ROWS, WINDOW = 32, 8  # a rollout of two updates, each of 8 micro-batches of 2 c
 
 
 def update(folder, by_length: bool, loss_type: str, bonus: float = 0.0):
-    """The gradient of a rollout's first update, its micro-batches, and the positions that they ran over."""
+    """Return the gradient of a first update, its micro-batches, their positions, and the logged entropy."""
     method = Method(Options(by_length=by_length))
     batches = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": WINDOW}
     batches |= {"steps_per_generation": 2 * WINDOW, "entropy_coef": bonus}
@@ -29,13 +31,13 @@ def update(folder, by_length: bool, loss_type: str, bonus: float = 0.0):
         losses = [built._compute_loss(built.model, part) for part in rollouts.kept[:WINDOW]]
     sum(losses).backward()
     gradient = torch.cat([weight.grad.flatten() for weight in built.model.parameters()])
-    return gradient, rollouts.kept[:WINDOW], sum(positions)
+    return gradient, rollouts.kept[:WINDOW], sum(positions), fmean(built.parts.measures.log["entropy"])
 
 
 @pytest.mark.parametrize("loss_type", WHOLE)
 def test_the_update_is_the_same_and_runs_over_less_padding(tmp_path, loss_type):
-    plain, scattered, wide = update(tmp_path, False, loss_type)
-    other, alike, narrow = update(tmp_path, True, loss_type)
+    plain, scattered, wide, _ = update(tmp_path, False, loss_type)
+    other, alike, narrow, _ = update(tmp_path, True, loss_type)
     torch.testing.assert_close(other, plain, rtol=1e-5, atol=1e-6 * plain.abs().max().item())
     first, second = (sorted(torch.cat([part.advantages for part in parts])) for parts in (scattered, alike))
     assert first == second  # the same completions
@@ -45,14 +47,15 @@ def test_the_update_is_the_same_and_runs_over_less_padding(tmp_path, loss_type):
 
 
 @pytest.mark.parametrize("loss_type", ["grpo", "dapo"])
-def test_an_entropy_bonus_is_the_mean_over_the_tokens_of_the_update(tmp_path, loss_type):
-    plain, parts, _ = update(tmp_path, True, loss_type)
+def test_entropy_and_its_bonus_are_means_over_the_tokens_of_the_update(tmp_path, loss_type):
+    plain, parts, _, logged = update(tmp_path, True, loss_type)
     with_bonus = update(tmp_path, True, loss_type, bonus=0.05)[0]
     built = trainer(tmp_path)
     entropy = tokens = 0.0
     for part in parts:
         of_part = built.parts.policy.logps(built.model, part, with_entropy=True).entropy
         entropy, tokens = entropy + (of_part * part.loss_mask).sum(), tokens + part.loss_mask.sum()
+    assert logged == pytest.approx((entropy / tokens).item(), rel=1e-5)
     (entropy / tokens).backward()
     expected = torch.cat([weight.grad.flatten() for weight in built.model.parameters()])
     torch.testing.assert_close(with_bonus - plain, -0.05 * expected, rtol=1e-3, atol=1e-6)
