@@ -35,6 +35,7 @@ VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")  # fractions such as `½`
 STRINGS = {"^{\\circ}": "^\\circ", "\\degree": "^\\circ", "\\%": "%", "{,}": "", "\\lt ": "<", "\\gt ": ">"}
 STRINGS |= {"{bmatrix}": "{pmatrix}"}
 DISPLAY = re.compile(r"(?:\$\$?|\\\(|\\\[)(.*?)(?:\$\$?|\\\)|\\\])", re.DOTALL)
+BOLD = re.compile(r"\*\*([^*]+)\*\*\.?")  # Markdown's, as chat models write a final answer
 DOLLAR = re.compile(r"(?<!\\)\$")
 TEXT = re.compile(r"\\(?:text|mbox|mathrm|textrm|textbf|mathbf)\s*\{([^{}]*)\}")
 SUBSCRIPT = re.compile(r"(?P<log>\\log\s*)?_(?:\{(?P<braced>\w+)\}|(?P<bare>\w))")
@@ -97,8 +98,13 @@ def _subscript(match: re.Match[str]) -> str:
 
 
 def shown(text: str) -> str:
-    """Return the text inside the math delimiters around an answer, such as `$…$`, or else the whole text."""
+    """Return the text inside the math delimiters around an answer, such as `$…$`, or else the whole text.
+
+    Asterisks that make the whole answer bold are left out.
+    """
     text = text.strip()
+    if bold := BOLD.fullmatch(text):
+        text = bold[1].strip()
     display = DISPLAY.fullmatch(text) or DISPLAY.fullmatch(text.rstrip("."))
     return display[1].strip() if display and "$" not in display[1].replace("\\$", "") else text
 

@@ -6,6 +6,8 @@ from encore.rewards.answer_forms import form
 from encore.rewards.math_answers import Comparer
 
 EQUAL = [
+    ("42", "**42**"),
+    ("\\frac{1}{2}", "**$\\frac{1}{2}$**."),
     ("8", "8"),
     ("8", "8."),
     ("8", " 8 "),
@@ -96,6 +98,8 @@ EQUAL = [
     (r"A \approx B", r"A \approx B"),
 ]
 DIFFERENT = [
+    ("8", "**2**3**"),
+    ("42", "**43**"),
     ("8", "9"),
     ("8", "5=8"),
     ("8", "8/0"),
