@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from encore.data.token_ids import prompt_ids
+from encore.models import lora
 from encore.recipe.tool import Tool
 from encore.sampling.decoding import sample
 from encore.sampling.turns import CALLS, TURNS, converse
@@ -109,7 +110,7 @@ class LeanSampler:
         self, contexts: TokenLists, cap: int, also: Sequence[int] = (), alike: int = 1
     ) -> tuple[TokenLists, Logps]:
         trainer = self.trainer
-        policy = trainer.accelerator.unwrap_model(trainer.model)
+        policy = lora.below(trainer.accelerator.unwrap_model(trainer.model))
         ids, logps = sample(policy, contexts, cap, trainer.temperature, [*trainer.eos_token_ids, *also])
         return ids, [row[: len(completion)] for row, completion in zip(logps.tolist(), ids, strict=True)]
 

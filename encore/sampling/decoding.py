@@ -54,7 +54,7 @@ class Prefilled:
 
 
 class Decoder:
-    """A decoder of a policy, with the weights that the policy has when the decoder is made.
+    """A decoder of a policy, with the weights and adapters that the policy has when the decoder is made.
 
     Raises UserError for an unknown architecture, and for weights that are spread over processes.
     """
@@ -87,10 +87,10 @@ class Decoder:
             norms = [attention.q_norm.weight] * self.heads + [attention.k_norm.weight] * self.kv_heads
         return Layer(
             norm=layer.input_layernorm.weight,
-            qkv=torch.cat([linear.weight for linear in read]),
+            qkv=torch.cat([_weight(linear) for linear in read]),
             bias=None if read[0].bias is None else torch.cat([linear.bias for linear in read]),
             qk_norm=torch.stack(norms) if norms else None,
-            out=attention.o_proj.weight,
+            out=_weight(attention.o_proj),
             mlp_norm=layer.post_attention_layernorm.weight,
             mlp=_dense(layer.mlp) if hasattr(layer.mlp, "gate_proj") else _sparse(layer.mlp),
         )
@@ -193,9 +193,16 @@ def _check_model(config: Any) -> None:
         raise UserError(f"sampler: lean knows no {kind} with {', '.join(parts)}; remove it")
 
 
+def _weight(linear: Any) -> torch.Tensor:
+    """Return the weight of a linear layer, (outputs, inputs), with its LoRA adapters added."""
+    if not hasattr(linear, "base_layer"):
+        return linear.weight
+    return linear.base_layer.weight + sum(map(linear.get_delta_weight, linear.active_adapters))
+
+
 def _dense(mlp: Any) -> Mlp:
-    gate_up = torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight])
-    down = mlp.down_proj.weight
+    gate_up = torch.cat([_weight(mlp.gate_proj), _weight(mlp.up_proj)])
+    down = _weight(mlp.down_proj)
 
     def forward(values: torch.Tensor) -> torch.Tensor:
         gate, up = functional.linear(values, gate_up).chunk(2, dim=-1)

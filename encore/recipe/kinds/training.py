@@ -155,8 +155,8 @@ class TuningStage(FromPolicy, TrainingStage):
         if self.lora is None:
             return
         sharded, by_vllm = self.resources.shard, getattr(self.args, "use_vllm", False)
-        if getattr(self, "sampler", None) == "lean":
-            yield "sampler", "lean reads the weights without the adapters of lora; remove one of the two"
+        if self.lora.quantized and getattr(self, "sampler", None) == "lean":
+            yield "sampler", "lean does not read weights of 4 bits; remove it, or lora.quantized"
         if self.lora.quantized and sharded:
             yield (
                 "lora.quantized",

@@ -36,19 +36,18 @@ def fixed_reference(config: dict[str, Any]) -> dict[str, Any]:
     return {**config, "args": args, "lora": LORA}
 
 
-PPO = {name: v for name, v in test_ppo.PPO.items() if name != "sampler"}
 STAGES = {
     "sft": (fixed_reference(test_sft.CONFIG), test_sft.INPUTS, "sft_ready"),
     "dpo": (fixed_reference(test_dpo.CONFIG), test_dpo.INPUTS, "dpo_ready"),
     "grpo": (fixed_reference(stage_runs.GRPO), POLICY, "base"),
-    "ppo": (fixed_reference(PPO), test_ppo.INPUTS, "ppo_ready"),
+    "ppo": (fixed_reference(test_ppo.PPO), test_ppo.INPUTS, "ppo_ready"),
 }
 
 
 @pytest.fixture(scope="module")
 def ppo_ready(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a policy and a reward model."""
-    return test_ppo.stage(PPO, base, tmp_path_factory.mktemp("ppo") / "run")[2]
+    return test_ppo.stage(test_ppo.PPO, base, tmp_path_factory.mktemp("ppo") / "run")[2]
 
 
 @pytest.mark.slow
@@ -203,7 +202,10 @@ def test_an_unknown_layer_is_refused():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"sampler": "lean"}, "sampler: lean reads the weights without the adapters"),
+        (
+            {"sampler": "lean", "lora": {**LORA, "quantized": "nf4"}},
+            "sampler: lean does not read weights of 4 bits",
+        ),
         (
             {"resources": {"gpu": 8, "shard": "fsdp"}, "args": {"use_vllm": True}},
             "lora: TRL cannot send vLLM the sum of adapters and weights that resources.shard spreads",
