@@ -136,5 +136,8 @@ def test_a_stage_that_shares_prompts_starts_at_ratio_one_and_learns_as_without(b
         curves.append(curve.value)
     plain, shared = curves
     assert {"grad_norm", "entropy", "reward"} <= {*plain.index.get_level_values("metric")}
+    positions = [curve.xs("positions_per_token", level="metric") for curve in curves]
+    assert (positions[1] < positions[0]).all()  # a prompt is read once
+    plain, shared = (curve.drop("positions_per_token", level="metric") for curve in curves)
     assert shared.index.equals(plain.index)
     assert shared.to_numpy() == pytest.approx(plain.to_numpy(), abs=1e-4, rel=1e-3)
