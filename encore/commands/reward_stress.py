@@ -21,7 +21,6 @@ from encore.errors import UserError
 from encore.rewards.outcomes import ENDS, HANGS, Outcome, Scored, faults, outcomes, text
 from encore.runtime import files
 
-EXAMPLE = 36  # characters of an example in the terminal
 HEAD = ("the reward …", "paid", "mean", "right", "example")
 WORDS = {
     "wrong": "kinds of wrong responses are paid",
@@ -63,7 +62,7 @@ def _show(rows: Sequence[Outcome]) -> None:
     """Print the table of one subject, and how many responses of each kind are paid."""
     typer.echo(f"{rows[0].reward}, on {rows[0].task}\n")
     shown = [
-        (row.verdict, f"{row.paid:.0%}", f"{row.mean:.2f}", f"{row.right:.2f}", row.example[:EXAMPLE])
+        (row.verdict, f"{row.paid:.0%}", f"{row.mean:.2f}", f"{row.right:.2f}", row.example)
         for row in rows
     ]
     typer.echo(tabulate(shown, HEAD, disable_numparse=True))

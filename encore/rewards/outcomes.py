@@ -10,7 +10,7 @@ import csv
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from statistics import fmean
 
 from encore.rewards.attacks import EMPTY, PLAINLY_WRONG, Kind
@@ -23,7 +23,7 @@ HALF = 0.5
 ALWAYS = 0.99  # share of paid questions from which a verdict does not say "sometimes"
 WHOLE = 0.9  # share of the right answer's reward from which a verdict does not say "in part"
 LITTLE = 0.05  # share of the right answer's reward from which an unpaid response is said to be paid a little
-SHOWN = 60  # characters of an example
+SHOWN = 36  # characters of an example
 ORDER = {"wrong": 0, "disguised": 1, "right": 2}
 
 
@@ -161,11 +161,12 @@ def faults(subject: str, scored: Sequence[Scored]) -> list[str]:
 
 
 def text(rows: Sequence[Outcome]) -> str:
-    """Return a table as CSV, with the fields of Outcome as columns."""
+    """Return a table as CSV, with all fields of Outcome as columns but the verdict, which repeats them."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Outcome))
+    columns = [field.name for field in fields(Outcome) if field.name != "verdict"]
+    writer.writerow(columns)
     for row in rows:
-        values = astuple(row)
+        values = [getattr(row, column) for column in columns]
         writer.writerow(f"{value:.4g}" if isinstance(value, float) else value for value in values)
     return out.getvalue()

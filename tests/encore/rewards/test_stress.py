@@ -105,7 +105,7 @@ def test_wrong_responses_come_first_and_the_best_paid_of_them(here):
     paid = [row.paid for row in rows if row.kind == "wrong"]
     assert paid == sorted(paid, reverse=True)
     lines = text(rows).splitlines()
-    assert lines[0] == "reward,task,kind,response,questions,paid,mean,right,verdict,example"
+    assert lines[0] == "reward,task,kind,response,questions,paid,mean,right,example"
     assert len(lines) == len(rows) + 1  # an example has no line break
 
 
