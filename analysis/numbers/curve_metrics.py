@@ -11,6 +11,9 @@ the curve by the trapezoid rule, divided by the range of its steps. It describes
 curve was logged. A step without a value (no response was wrong, so none has a length) is left out; before the
 first value and after the last one nothing is assumed.
 
+`first_fifth/entropy` is the mean of the curve `entropy` over the first fifth of the steps. Stages report a
+few metrics of this kind themselves.
+
 `collapsed/accuracy` is 1 if the mean `accuracy` of the last 5 logged rollouts is less than half of the
 largest mean of 5 rollouts in the run, otherwise 0. Its mean over seeds is the rate of collapse. A run that
 has learned nothing has not collapsed. verdicts.collapse has another definition: held-out accuracy surely ends
@@ -37,7 +40,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from encore.recipe.metric_names import AREA, AT_KL, COLLAPSED, FALL, LAW, OF_AREA, REACHED
+from encore.recipe.metric_names import AREA, AT_KL, COLLAPSED, FALL, LAW, OF_AREA, OF_START, REACHED
+from encore.runtime.curves import FIFTH
 
 WINDOW = 5  # number of logged rollouts; a single one is too noisy to count
 CURVES = {"gold": "rewards/gold/mean", "proxy": "rewards/reward_model/mean"}
@@ -55,6 +59,7 @@ def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> d
     return {
         **reached(curve, named_in(named, REACHED)),
         **areas(curve, named_in(named, OF_AREA)),
+        **starts(curve, named_in(named, OF_START)),
         **collapsed(curve, named_in(named, COLLAPSED)),
         **(law(curve) if {*LAW} & {*named} else {}),
         **peaks(curve, of_sequences, named_in(named, AT_KL)),
@@ -102,6 +107,13 @@ def areas(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
     """Return `auc/<metric>` for each metric that was logged, in the unit of the metric."""
     logged = {metric: _series(curve, metric).dropna() for metric in metrics}
     return {f"{AREA}/{metric}": _mean(values) for metric, values in logged.items() if len(values)}
+
+
+def starts(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
+    """Return `first_fifth/<metric>` for each metric that was logged in the first fifth of the steps."""
+    logged = {metric: _series(curve, metric).dropna() for metric in metrics}
+    first = {metric: values[values.index <= FIFTH * curve.step.max()] for metric, values in logged.items()}
+    return {f"first_fifth/{metric}": float(values.mean()) for metric, values in first.items() if len(values)}
 
 
 def _mean(values: pd.Series) -> float:

@@ -47,7 +47,7 @@ Beside the records: [how much of each paper is tested](papers.md), statement by 
 not and why; [what each method cost here](methods.md), needed and gained; [what guides say](guides.md),
 and what we found; `conformance.csv`, every loss and advantage held to its paper's equation;
 `verifier_audit.csv`, right and wrong answers that the verifiers accept, refuse and cannot read;
-`reward_stress.csv`, what each of our rewards pays for of the responses that game a reward, by
+`reward_stress.csv.gz`, what each of our rewards pays for of the responses that game a reward, by
 `python tests/conformance/reward_stress.py`;
 `decision_rule.csv`, how often the rule behind the verdicts is wrong and what it finds, in % of families
 of claims, simulated by `python tests/conformance/decision_rule.py`; `grpo_speed.csv`, `small_speed.csv`

@@ -62,8 +62,7 @@ def _show(rows: Sequence[Outcome]) -> None:
     """Print the table of one subject, and how many responses of each kind are paid."""
     typer.echo(f"{rows[0].reward}, on {rows[0].task}\n")
     shown = [
-        (row.verdict, f"{row.paid:.0%}", f"{row.mean:.2f}", f"{row.right:.2f}", row.example)
-        for row in rows
+        (row.verdict, f"{row.paid:.0%}", f"{row.mean:.2f}", f"{row.right:.2f}", row.example) for row in rows
     ]
     typer.echo(tabulate(shown, HEAD, disable_numparse=True))
     for kind, words in WORDS.items():

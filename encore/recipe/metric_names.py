@@ -55,6 +55,7 @@ PAIRED = ("win_rate", "length_controlled")
 AREA = "auc"
 OF_AREA = re.compile(rf"{AREA}/(.+)")
 OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max", AREA)
+OF_START = re.compile(r"first_fifth/(.+)")
 # effort until an accuracy is reached
 REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
 # 1 if training collapsed, else 0

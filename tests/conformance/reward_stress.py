@@ -1,4 +1,4 @@
-"""What Encore's own rewards pay for, measured: results/published/reward_stress.csv.
+"""What Encore's own rewards pay for, measured: results/published/reward_stress.csv.gz.
 
     python tests/conformance/reward_stress.py
 
@@ -6,6 +6,7 @@ A row is a reward, a task and a kind of response, as `encore reward stress` tabl
 worlds with their default dials, and a few rows of data for each verifier of data sets, written here.
 """
 
+import gzip
 import json
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from encore.rewards.subjects import of_part
 from encore.sandbox.verdicts import REWARDS
 
 ROOT = Path(__file__).parents[2]
-TABLE = ROOT / "results/published/reward_stress.csv"
+TABLE = ROOT / "results/published/reward_stress.csv.gz"
 COMMAND = "python tests/conformance/reward_stress.py"
 PROBLEMS = 16
 CAP, CACHE = 256, 64  # tokens, of reward soft_overlong
@@ -96,7 +97,7 @@ def stressed() -> list[Outcome]:
 
 
 def main() -> None:
-    TABLE.write_text(text(stressed()), encoding="utf-8")
+    TABLE.write_bytes(gzip.compress(text(stressed()).encode(), mtime=0))
     print(f"wrote {TABLE.relative_to(ROOT)}")
 
 

@@ -1,6 +1,7 @@
-"""results/published/reward_stress.csv is what our rewards pay for now; and what they must never pay for."""
+"""What our rewards pay for now, as in results/published/reward_stress.csv.gz; and what they must not pay for."""
 
 import csv
+import gzip
 import io
 
 import pins
@@ -13,12 +14,16 @@ from encore.rewards.outcomes import text
 AGAIN = f"write the table again: {COMMAND}"
 
 
-def committed():
-    return [*csv.DictReader(io.StringIO(TABLE.read_text(encoding="utf-8")))]
+def committed() -> str:
+    return gzip.decompress(TABLE.read_bytes()).decode()
+
+
+def rows_of_table() -> list[dict[str, str]]:
+    return [*csv.DictReader(io.StringIO(committed()))]
 
 
 def test_the_table_has_each_reward_and_attack(tmp_path):
-    rows = committed()
+    rows = rows_of_table()
     assert {(row["task"], row["reward"]) for row in rows} == {
         (task, reward) for task, _, reward in parts(tmp_path)
     }, AGAIN
@@ -26,16 +31,16 @@ def test_the_table_has_each_reward_and_attack(tmp_path):
 
 
 def test_no_accuracy_is_paid_for_a_wrong_response():
-    paid = [row for row in committed() if row["reward"] == "accuracy" and row["kind"] == "wrong"]
+    paid = [row for row in rows_of_table() if row["reward"] == "accuracy" and row["kind"] == "wrong"]
     assert len({row["task"] for row in paid}) > 10
     assert not [row for row in paid if float(row["mean"])]
 
 
 def test_every_accuracy_is_paid_for_the_right_answer_in_tags():
-    answers = [row for row in committed() if row["response"] == "the right answer in tags"]
+    answers = [row for row in rows_of_table() if row["response"] == "the right answer in tags"]
     assert {row["mean"] for row in answers if row["reward"] == "accuracy"} == {"1"}
 
 
 @pytest.mark.slow
 def test_the_rewards_pay_what_the_table_says():
-    pins.hold("stress of the rewards", text(stressed()), TABLE.read_text(encoding="utf-8"))
+    pins.hold("stress of the rewards", text(stressed()), committed())

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.numbers.curve_metrics import areas, named_in
+from analysis.numbers.curve_metrics import areas, named_in, of_curve
 from encore.recipe.metric_names import OF_AREA
+from encore.runtime import curves
 
 value = st.floats(-1e3, 1e3)
 points = st.dictionaries(st.integers(1, 10_000), value, min_size=1, max_size=30)
@@ -74,3 +75,13 @@ def test_by_hand_on_a_noisy_curve():
     steps, values = np.arange(1, 61), rng.normal(size=60)
     by_hand = (values[:-1] + values[1:]).sum() / 2 / 59
     assert area(dict(zip(steps.tolist(), values.tolist(), strict=True))) == pytest.approx(by_hand)
+
+
+def test_the_first_fifth_is_what_stages_report():
+    rows = [(step, "entropy", 1.0 / step) for step in range(3, 60, 4)] + [(60, "reward", 1.0)]
+    curve = pd.DataFrame(rows, columns=["step", "metric", "value"])
+    named = ["first_fifth/entropy", "first_fifth/reward", "last_fifth/entropy"]
+    assert of_curve(curve, named, False)["first_fifth/entropy"] == pytest.approx(
+        curves.first_fifths(rows, ["entropy"])["first_fifth/entropy"]
+    )
+    assert "first_fifth/reward" not in of_curve(curve, named, False)  # it was logged at the end alone
