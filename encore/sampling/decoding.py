@@ -7,7 +7,7 @@ forward pass for the old log-probabilities. The module knows the architectures o
 (arXiv 2505.09388 §2), the last one dense and sparse; a test compares them with transformers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from encore.errors import UserError
 from encore.models.sharded import is_sharded
+from encore.sampling.layers import weights
 
 NEVER = -1e9  # added to an attention score; finite, so that a row of padding alone has no NaN
 CROWDED = 0.8  # if a smaller share of a batch's rows is unfinished, the finished rows leave the batch
@@ -24,22 +25,8 @@ BLOCK = 4096  # largest number of prompt tokens in one forward pass
 
 # for each layer: keys and values (rows, heads, time, head_dim)
 Cache = list[tuple[torch.Tensor, torch.Tensor]]
-Mlp = Callable[[torch.Tensor], torch.Tensor]  # from (…, width) to (…, width)
 KNOWN = ("llama", "qwen2", "qwen3", "qwen3_moe")  # model_type of the known configurations
 BY_LENGTH = ("dynamic", "longrope")  # kinds of rotary positions whose angles depend on the length of the row
-
-
-@dataclass(frozen=True)
-class Layer:
-    """The weights of a layer; matrices with the same input are joined."""
-
-    norm: torch.Tensor  # (width,)
-    qkv: torch.Tensor  # (heads * head_dim, width): queries, keys and values, one after another
-    bias: torch.Tensor | None  # (heads * head_dim,); only Qwen2 has it
-    qk_norm: torch.Tensor | None  # (heads, head_dim) for queries and keys; only Qwen3 has it
-    out: torch.Tensor  # (width, heads * head_dim)
-    mlp_norm: torch.Tensor  # (width,)
-    mlp: Mlp
 
 
 @dataclass(frozen=True)
@@ -71,29 +58,12 @@ class Decoder:
         with torch.no_grad():
             self.embedding, self.head = model.model.embed_tokens.weight, model.lm_head.weight
             self.norm = model.model.norm.weight
-            self.layers = [self.weights(layer) for layer in model.model.layers]
+            self.layers = [weights(layer, self.heads, self.kv_heads) for layer in model.model.layers]
             places = torch.arange(time, device=self.embedding.device)[None]
             cos, sin = model.model.rotary_emb(self.embedding[:1, None], places)  # (1, time, head_dim)
         half = self.head_dim // 2
         # rotate_half(x) * sin equals x rolled by a half, times sin with its first half negative
         self.cos, self.sin = cos[0], torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
-
-    def weights(self, layer: Any) -> Layer:
-        """Return the weights of a layer of a transformers model."""
-        attention = layer.self_attn
-        read = (attention.q_proj, attention.k_proj, attention.v_proj)
-        norms = []
-        if hasattr(attention, "q_norm"):
-            norms = [attention.q_norm.weight] * self.heads + [attention.k_norm.weight] * self.kv_heads
-        return Layer(
-            norm=layer.input_layernorm.weight,
-            qkv=torch.cat([_weight(linear) for linear in read]),
-            bias=None if read[0].bias is None else torch.cat([linear.bias for linear in read]),
-            qk_norm=torch.stack(norms) if norms else None,
-            out=_weight(attention.o_proj),
-            mlp_norm=layer.post_attention_layernorm.weight,
-            mlp=_dense(layer.mlp) if hasattr(layer.mlp, "gate_proj") else _sparse(layer.mlp),
-        )
 
     def empty(self, rows: int, time: int) -> Cache:
         shape = (rows, self.kv_heads, time, self.head_dim)
@@ -191,42 +161,6 @@ def _check_model(config: Any) -> None:
         raise UserError(f"sampler: lean knows models of {', '.join(KNOWN)} alone, not {kind}; remove it")
     if parts := [name for name, is_present in odd.items() if is_present]:
         raise UserError(f"sampler: lean knows no {kind} with {', '.join(parts)}; remove it")
-
-
-def _weight(linear: Any) -> torch.Tensor:
-    """Return the weight of a linear layer, (outputs, inputs), with its LoRA adapters added."""
-    if not hasattr(linear, "base_layer"):
-        return linear.weight
-    return linear.base_layer.weight + sum(map(linear.get_delta_weight, linear.active_adapters))
-
-
-def _dense(mlp: Any) -> Mlp:
-    gate_up = torch.cat([_weight(mlp.gate_proj), _weight(mlp.up_proj)])
-    down = _weight(mlp.down_proj)
-
-    def forward(values: torch.Tensor) -> torch.Tensor:
-        gate, up = functional.linear(values, gate_up).chunk(2, dim=-1)
-        return functional.linear(functional.silu(gate) * up, down)
-
-    return forward
-
-
-def _sparse(mlp: Any) -> Mlp:
-    """Return a mixture of experts. All experts read each token, faster for small ones than sorting tokens."""
-    router, gate_up, down = mlp.gate.weight, mlp.experts.gate_up_proj, mlp.experts.down_proj
-    visited, whole = mlp.gate.top_k, mlp.gate.norm_topk_prob
-
-    def forward(hidden: torch.Tensor) -> torch.Tensor:
-        values = hidden.flatten(0, -2)
-        shares, chosen = functional.linear(values, router).float().softmax(dim=-1).topk(visited, dim=-1)
-        if whole:
-            shares = shares / shares.sum(dim=-1, keepdim=True)
-        gate, up = (values @ gate_up.mT).chunk(2, dim=-1)  # (experts, rows, expert_size)
-        outputs = (functional.silu(gate) * up) @ down.mT  # (experts, rows, width)
-        of_all = values.new_zeros(len(values), len(router)).scatter(1, chosen, shares.to(values.dtype))
-        return torch.einsum("re,erw->rw", of_all, outputs).view_as(hidden)
-
-    return forward
 
 
 def of_rows(cache: Cache, rows: torch.Tensor, used: int) -> Cache:

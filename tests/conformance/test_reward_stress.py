@@ -1,4 +1,4 @@
-"""What our rewards pay for, as results/published/reward_stress.csv.gz says; and what they must not pay for."""
+"""What our rewards pay for, as reward_stress.csv.gz says; and what they must not pay for."""
 
 import csv
 import gzip

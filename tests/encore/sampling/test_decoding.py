@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import stage_runs
 import torch
-from peft import get_peft_model
 from scipy.stats import chi2
 from torch.nn import functional
 from transformers import (
@@ -26,8 +25,6 @@ from transformers import (
 
 from encore.errors import UserError
 from encore.learning.resumable import Resumable
-from encore.models import lora
-from encore.recipe.kinds.stage import Lora
 from encore.sampling import decoding
 from encore.sampling.decoding import Decoder, sample
 
@@ -112,23 +109,6 @@ def test_log_probabilities_are_transformers(options, crowded, start, block, monk
         # transformers' norms and angles are in float32
         torch.testing.assert_close(logps[: len(row)], expected, rtol=0, atol=1e-5)
         assert not logps[len(row) :].any()
-
-
-@pytest.mark.parametrize("kind", ["qwen3", "qwen2", "llama"])
-def test_adapters_are_added_to_the_weights(kind):
-    built = model(kind=kind, head_dim=8)
-    plain = lora.adapters(Lora(rank=3, alpha=6.0), built, 0)
-    adapted = get_peft_model(built, plain).eval()
-    with torch.no_grad():
-        for name, weight in adapted.named_parameters():
-            if "lora_B" in name:  # zeros in the beginning
-                weight += 0.3 * torch.randn_like(weight)
-    torch.manual_seed(1)
-    ids, found = sample(lora.below(adapted), PROMPTS, 20, 1.0, [END])
-    for prompt, row, logps in zip(PROMPTS, ids, found, strict=True):
-        torch.testing.assert_close(logps[: len(row)], log_probs(adapted, prompt, row, 1.0), rtol=0, atol=1e-5)
-        with adapted.disable_adapter():
-            assert (logps[: len(row)] - log_probs(adapted, prompt, row, 1.0)).abs().max() > 0.01
 
 
 def test_without_temperature_it_is_greedy_generate():
