@@ -41,7 +41,7 @@ import numpy as np
 import pandas as pd
 
 from encore.recipe.metric_names import AREA, AT_KL, COLLAPSED, FALL, LAW, OF_AREA, OF_START, REACHED
-from encore.runtime.curves import FIFTH
+from encore.runtime.curves import Row, first_fifths
 
 WINDOW = 5  # number of logged rollouts; a single one is too noisy to count
 CURVES = {"gold": "rewards/gold/mean", "proxy": "rewards/reward_model/mean"}
@@ -56,10 +56,11 @@ def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> d
     `named` has the metrics that claims, gates and published numbers name; they say which levels and curves
     are needed. of_sequences: whether the curve `kl` is in nats per sequence; otherwise it is not used.
     """
+    of_start = named_in(named, OF_START)
     return {
         **reached(curve, named_in(named, REACHED)),
         **areas(curve, named_in(named, OF_AREA)),
-        **starts(curve, named_in(named, OF_START)),
+        **(first_fifths(_rows(curve), of_start) if of_start else {}),
         **collapsed(curve, named_in(named, COLLAPSED)),
         **(law(curve) if {*LAW} & {*named} else {}),
         **peaks(curve, of_sequences, named_in(named, AT_KL)),
@@ -107,13 +108,6 @@ def areas(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
     """Return `auc/<metric>` for each metric that was logged, in the unit of the metric."""
     logged = {metric: _series(curve, metric).dropna() for metric in metrics}
     return {f"{AREA}/{metric}": _mean(values) for metric, values in logged.items() if len(values)}
-
-
-def starts(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:
-    """Return `first_fifth/<metric>` for each metric that was logged in the first fifth of the steps."""
-    logged = {metric: _series(curve, metric).dropna() for metric in metrics}
-    first = {metric: values[values.index <= FIFTH * curve.step.max()] for metric, values in logged.items()}
-    return {f"first_fifth/{metric}": float(values.mean()) for metric, values in first.items() if len(values)}
 
 
 def _mean(values: pd.Series) -> float:
@@ -186,6 +180,12 @@ def _passing(distances: pd.Series, values: pd.Series, level: float) -> float:
 def _trailing(curve: pd.DataFrame, metric: str) -> pd.Series:
     """Return the means of the last WINDOW logged values by step, beginning at the WINDOW-th value."""
     return _series(curve, metric).rolling(WINDOW).mean().dropna()
+
+
+def _rows(curve: pd.DataFrame) -> list[Row]:
+    """Return the rows (step, metric, value) of a curve, the later one if a step was logged twice."""
+    rows = curve.drop_duplicates(["step", "metric"], keep="last").dropna(subset=["value"])
+    return list(rows[["step", "metric", "value"]].itertuples(index=False, name=None))
 
 
 def _series(curve: pd.DataFrame, metric: str) -> pd.Series:

@@ -32,7 +32,7 @@ from typing import Any
 
 import plain_trl
 import yaml
-from plain_trl import ROOT, timed
+from plain_trl import ROOT, timed, write
 
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_all
@@ -253,13 +253,8 @@ def main() -> int:
         shares = imports(runs, folder, options.recipe, options.cores, cpu)
     last = summary(rows, runs)
     rows += shares
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("w", newline="", encoding="utf-8") as file:
-        columns = ["pair", "side", "arm", "seed", "metric", "value", "low", "high", "commit", "cpu"]
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        for one in [*rows, *last]:
-            writer.writerow({k: round(v, 4) if isinstance(v, float) else v for k, v in one.items()})
+    columns = ["pair", "side", "arm", "seed", "metric", "value", "low", "high", "commit", "cpu"]
+    write([*rows, *last], columns, options.out)
     print(f"plain on {threads} threads / ours on {options.cores} cores: {last[0]['value']:.2f} x wall-clock")
     for one in shares:
         if one["metric"] == "import_share":

@@ -13,7 +13,6 @@ Of the medians over pairs `tokens_per_s` and `peak_rss_mb` are ratios to the fir
 """
 
 import argparse
-import csv
 import json
 import statistics
 import sys
@@ -26,7 +25,7 @@ from typing import Any
 
 import plain_trl
 from grpo_speed import GRPO, SEED, TEMPLATE, stage
-from plain_trl import timed
+from plain_trl import timed, write
 
 from encore.runtime import provenance
 
@@ -200,12 +199,7 @@ def main() -> int:
                 rows.append({"rung": rung, "pair": pair, **measured(rung, policy, place)})
                 print(f"pair {pair} {rung}: {rows[-1]['tokens_per_s']:.0f} tok/s", flush=True)
     summary = medians(rows)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(summary[0]))
-        writer.writeheader()
-        for row in [*rows, *summary]:
-            writer.writerow({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
+    write([*rows, *summary], list(summary[0]), options.out)
     for row in summary:
         print(
             f"{row['tokens_per_s']:5.2f} x tokens/s, {row['peak_rss_mb']:.2f} x memory, positions a token "

@@ -16,7 +16,6 @@ peak_rss_mb, gpu_memory_mib (what torch took of the GPU; 0 without one). The las
 """
 
 import argparse
-import csv
 import json
 import math
 import resource
@@ -29,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import plain_trl
-from plain_trl import timed
+from plain_trl import timed, write
 
 from encore.models import language_model
 from encore.recipe.graph import Graph, Node
@@ -214,12 +213,7 @@ def main() -> int:
                 rows.append({"pair": pair, **measure(side, work, folder / f"{pair}-{side}")})
                 print(f"pair {pair} {side}: {rows[-1]['tokens_per_s']:.0f} tok/s", flush=True)
     summary = [ratio(rows, side) for side in work.sides if side != "plain"]
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(summary[0]))
-        writer.writeheader()
-        for row in [*rows, *summary]:
-            writer.writerow({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
+    write([*rows, *summary], list(summary[0]), options.out)
     for row in summary:
         print(f"{row['side']}: {row['tokens_per_s']:.2f} x tokens/s, {row['peak_rss_mb']:.2f} x memory")
     return 0

@@ -1,9 +1,11 @@
 """What a TRL user would write instead of a recipe: a plain GRPOTrainer, and plain `generate` to evaluate."""
 
+import csv
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,16 @@ def accuracy(model: Any, tokenizer: Any, task: dict[str, Any], seed: int) -> flo
         for row, text in zip(batch, texts, strict=True):
             right += world.verify(worlds.Problem(row["question"], row["answer"], row["difficulty"]), text)
     return right / len(rows)
+
+
+def write(rows: list[dict[str, Any]], columns: Sequence[str], out: Path) -> None:
+    """Write a table as CSV, with four digits after the point."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
 
 
 def timed(

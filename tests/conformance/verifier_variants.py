@@ -190,9 +190,7 @@ def _attacks(verifier: str, gold: str, forms: Sequence[Form]) -> Iterator[Varian
     item = Item("What is it of 8, 8, 3 and 3?", "What?", gold, ("17", "8"), "17")
     for attack in ATTACKS:
         for text in dict.fromkeys(attack.write(item, form) for form in forms if attack.kind == "wrong"):
-            yield Variant(
-                verifier, "responses that game a reward", Problem(item.question, gold, 0), text, False
-            )
+            yield Variant(verifier, GAMING, Problem(item.question, gold, 0), text, False)
 
 
 def _labelled(verifier: str, group: str, answers: list[dict], form: str) -> list[Variant]:
