@@ -48,7 +48,7 @@ class Decoder:
 
     def __init__(self, model: Any, time: int):
         """Make a decoder of `model` for rows of at most `time` tokens, prompt and completion together."""
-        if is_sharded(model):
+        if any(map(is_sharded, model.modules())):  # a model below adapters is sharded in its layers
             raise UserError("sampler: lean needs whole weights, but these are sharded; remove it")
         config = model.config
         _check_model(config)

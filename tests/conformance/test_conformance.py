@@ -61,7 +61,8 @@ def test_value_and_gradient(case: str, layout: str, watch, judge):
     assert worst(outcomes) < TOLERANCE, [(one.value_error, one.gradient_error) for one in outcomes]
     assert any(one.expected.norm() > 0.1 for one in outcomes)
     # the trainer adds up float32 losses, whose sum is 0 where each ratio is 1
-    assert [update.loss for update in seen.updates] == pytest.approx(seen.logged, abs=1e-7)
+    # the trainer adds up float32 losses, whose sum is 0 where each ratio is 1
+    assert [update.loss for update in seen.updates] == pytest.approx(seen.logged, rel=1e-6, abs=1e-7)
 
 
 def test_policy_and_reference_have_the_temperature_of_the_rollouts(folder):

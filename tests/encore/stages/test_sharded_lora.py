@@ -40,6 +40,7 @@ def stage(kind: str, request: pytest.FixtureRequest, folder: Path) -> tuple[list
         config["evaluate_every"] = KEPT
     if kind == "ppo":
         config["ptx"] = {**config["ptx"], "batch_size": 4}
+        del config["sampler"]  # lean needs whole weights
     return stage_runs.command(kind, config, **inputs), folder
 
 
