@@ -23,7 +23,7 @@ import pandas as pd
 
 from analysis import command_line, publish
 from analysis.arms import uncertainty
-from analysis.numbers.recorded import CURVES, NUMBERS, PACKAGES, judged, read_record, with_curves, write
+from analysis.numbers.recorded import CURVES, NUMBERS, PACKAGES, RUNS, judged, read_record, with_curves, write
 from analysis.numbers.run import Run
 from analysis.provenance import health, jobs, registration
 from analysis.results import build
@@ -65,7 +65,7 @@ def _write_joined(record: Path, part: Path, joined: Path, graph: Graph) -> None:
         parts = [pd.read_csv(folder / CURVES, low_memory=False) for folder in (record, part)]
         write(pd.concat(parts), joined / CURVES)
     trained = pd.concat([jobs.jobs(run) for run in runs], ignore_index=True)
-    jobs.write(trained, joined / jobs.FILE)
+    jobs.write(trained, joined / RUNS)
     checks = [pd.read_csv(run.artefact(HEALTH), dtype=str, keep_default_na=False) for run in runs]
     health.joined(checks).to_csv(joined / HEALTH, index=False)
     registered = registration.joined([registration.of_run(run, jobs.jobs(run)) for run in runs])

@@ -13,7 +13,7 @@ import yaml
 
 from analysis.arms import uncertainty
 from analysis.numbers.means import DASH, number, with_interval
-from analysis.numbers.recorded import of_earlier_world, of_record
+from analysis.numbers.recorded import RUNS, of_earlier_world, of_record
 from analysis.numbers.run import Run
 from analysis.statistics.intervals import interval
 from encore.forecast.hardware import Assumptions
@@ -118,7 +118,7 @@ def page(tables: Sequence[Compared]) -> str:
 def _rows(methods: list[Shown], record: Path, run: Run, numbers: pd.DataFrame) -> Iterator[tuple[str, ...]]:
     """Yield a row (the cells of COLUMNS) for each method of a record; `numbers`: the final numbers."""
     runs, collapses, checks = (
-        pd.read_csv(record / f"{name}.csv") for name in ("runs", "collapses", "health")
+        pd.read_csv(record / name) for name in (RUNS, "collapses.csv", "health.csv")
     )
     flops = runs.set_index(["arm", "seed", "stage"]).flops
     for shown in methods:

@@ -7,7 +7,7 @@
 The record has the report's tables as CSV, and these files:
 
 - numbers.csv.gz: the final numbers of every arm and seed;
-- runs.csv: commit, versions, hardware, time and tokens of every stage (the commit has the recipe as it was);
+- runs.csv.gz: commit (which has the recipe as it was), versions, hardware, time and tokens of every stage;
 - shown.json and curves.csv.gz: a hundred samples, and learning curves with few points;
 - packages.txt: the installed packages with their versions;
 - registered.yaml, if claims were registered before the first run.
@@ -95,7 +95,7 @@ def publish(run: Run, out: Path, report: str) -> None:
     folder_tells = ["recipe", "scale"]
     numbers = numbers.drop(columns=["step", "source", *folder_tells]).round(INTERVAL)
     recorded.write(numbers, out / NUMBERS)
-    jobs.write(runs, out / jobs.FILE)
+    jobs.write(runs, out / recorded.RUNS)
     kept = recorded.recorded(run, pd.read_csv(out / NUMBERS, low_memory=False))
     for table in tables(judge(run, kept)):  # judged by the digits that the record keeps
         table.numbers.to_csv(out / f"{table.name}.csv", index=False)

@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.arms.uncertainty import shares_base
 from analysis.gallery import scoreboard, sketches
 from analysis.gallery.scoreboard import Line
-from analysis.numbers.recorded import of_earlier_world, title
+from analysis.numbers.recorded import RUNS, of_earlier_world, title
 from analysis.verdicts import claims, claims_table, records, rule, summary, whose
 from encore.recipe.files import REGISTERED
 from encore.recipe.graph import Graph
@@ -95,7 +95,7 @@ def of_record(record: Path, graph: Graph) -> Entry:
         title=summary.title(recipe),
         href=f"{record.name}/index.html",
         shows=shows,
-        judged=judged or summary.plural(records.seeds(pd.read_csv(record / "runs.csv")), "seed"),
+        judged=judged or summary.plural(records.seeds(pd.read_csv(record / RUNS)), "seed"),
         lines=[] if earlier else scoreboard.of_record(record, graph),
         registered=(record / REGISTERED).exists(),
         one_base=shares_base(run),

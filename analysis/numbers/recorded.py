@@ -28,12 +28,16 @@ FRESH = 100  # smallest first_seed of a recipe that tests its claims again in an
 PACKAGES = "packages.txt"  # file with a list of all installed packages
 NUMBERS = "numbers.csv.gz"  # columns arm, seed, node, metric, value, low, high
 CURVES = "curves.csv.gz"  # columns arm, seed, node, step, and a column for each metric
+RUNS = "runs.csv.gz"  # the table of jobs
+TO_BYTES = {
+    "method": "gzip",
+    "mtime": 0,
+}  # pandas' `compression` by which the same numbers give the same bytes
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
     """Write a table as gzipped CSV with SIGNIFICANT digits; the same numbers give the same bytes."""
-    to_bytes = {"method": "gzip", "mtime": 0}
-    frame.to_csv(path, index=False, float_format=f"%.{SIGNIFICANT}g", compression=to_bytes)
+    frame.to_csv(path, index=False, float_format=f"%.{SIGNIFICANT}g", compression=TO_BYTES)
 
 
 def folders(published: Path) -> list[Path]:
@@ -80,7 +84,7 @@ def as_run(folder: Path, graph: Graph, numbers: pd.DataFrame) -> Graph:
     seeds.
     """
     name, _, scale = folder.name.rpartition("-")
-    runs = pd.read_csv(folder / "runs.csv", usecols=["seed", "stage"])
+    runs = pd.read_csv(folder / RUNS, usecols=["seed", "stage"])
     trained = {str(label): rows.unique() for label, rows in runs.groupby("stage").seed}
     stages = {
         (label.rpartition("/")[0] or name, label.rpartition("/")[2]): int(seeds[0])

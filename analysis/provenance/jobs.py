@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.numbers import recorded
 from analysis.numbers.run import Run, read_json
 
 COLUMNS = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "started", "wall_s", "cpu_s"]
 COLUMNS += ["resumed", "tokens", "tokens_per_s", "flops", "flops_formula", "steps"]
 
 
-FILE = "runs.csv"  # name of the table's file in a record
 NESTED = ("versions", "hardware")  # columns whose values are objects
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
-    """Write the table of jobs as CSV, with the columns NESTED as JSON."""
+    """Write the table of jobs as gzipped CSV, with the columns NESTED as JSON."""
     texts = {name: [json.dumps(value, sort_keys=True) for value in frame[name]] for name in NESTED}
-    frame.assign(**texts).to_csv(path, index=False)
+    frame.assign(**texts).to_csv(path, index=False, compression=recorded.TO_BYTES)
 
 
 def _read_jobs(path: Path) -> pd.DataFrame:
@@ -32,7 +32,7 @@ def _read_jobs(path: Path) -> pd.DataFrame:
 def jobs(run: Run) -> pd.DataFrame:
     """Return a row for each trained stage: arm, seed, stage and the fields of its provenance.json."""
     if run.record:
-        return _read_jobs(run.record / FILE)
+        return _read_jobs(run.record / recorded.RUNS)
     rows = []
     for node in run.all_nodes():
         record = read_json(run.folder(node) / "provenance.json") if node.kind == "stage" else None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.arms import bases
-from analysis.numbers.recorded import KEY, NUMBERS, as_run, current, folders, of_earlier_world, title
+from analysis.numbers.recorded import KEY, NUMBERS, RUNS, as_run, current, folders, of_earlier_world, title
 from analysis.numbers.run import Run
 from analysis.verdicts import claims, suite, summary, whose, written
 from encore.recipe.files import REGISTERED
@@ -26,7 +26,7 @@ A record's folder, `<recipe>-<scale>`, holds the tables of its report as CSV, am
 verdict, with the difference of each seed), `looks.csv` (what was known at each look), `gates.csv` (the
 preconditions of claims), `collapses.csv` (runs that ended far below where they began), `published.csv` (the
 paper's numbers, and ours) and `objectives.csv` (the loss that each arm minimised); `numbers.csv.gz`, the
-final numbers of every arm and seed; `runs.csv`, the commit, versions, hardware, time and tokens of every
+final numbers of every arm and seed; `runs.csv.gz`, the commit, versions, hardware, time and tokens of every
 stage (that commit holds the recipe as it was run); and, of newer records, what a page needs beside:
 `curves.csv.gz`, learning curves thinned, `shown.json`, a hundred samples, and `packages.txt`, all that was
 installed. `registered.yaml`, where the claims were registered before the runs, is what they were then, and
@@ -35,7 +35,7 @@ installed. `registered.yaml`, where the claims were registered before the runs, 
 """
 WHEN = """When the claims of each record were written (`written.csv`, found in git: the last commit that
 changed what decides a claim, in the history of the recipe, and the first run of a judged seed, in that of
-`runs.csv`):
+its table of jobs):
 
 """
 EARLIER = "Of an earlier world: the recipe asks anew, on fresh seeds, and has no record of that yet."
@@ -121,9 +121,9 @@ def _of_registration(folder: Path) -> str:
 
 
 def run_of(record: Path, graph: Graph) -> Run:
-    """Return the run that a record is of; arms come from the recipe, and seeds from the record's runs.csv."""
+    """Return the run that a record is of; arms come from the recipe, and seeds from its table of jobs."""
     name, _, scale = record.name.rpartition("-")
-    runs = pd.read_csv(record / "runs.csv")
+    runs = pd.read_csv(record / RUNS)
     seeds = sorted(runs.seed[~runs.stage.str.contains("/")].unique())
     arms = tuple(graph.recipes[name].arms(scale))
     numbers = pd.read_csv(record / NUMBERS, usecols=KEY)
@@ -138,7 +138,7 @@ def _row(record: Path, graph: Graph) -> tuple[str, ...]:
         f"[{_cell(document.title)}]({document.url})",
         _cell(shows),
         verdicts,
-        judged or f"{seeds(pd.read_csv(record / 'runs.csv'))} seeds",
+        judged or f"{seeds(pd.read_csv(record / RUNS))} seeds",
         f"[{record.name}]({record.name})",
     )
 

@@ -3,7 +3,7 @@
 The file WRITTEN, beside the records, has a row for each record, compiled by hand from git. `fixed_commit` is
 the last commit that changed what decides a claim at the record's scale: metric, sides, direction, margin,
 smallest effect, gates, or whether the claim is primary. `first_run_commit` is the commit of the first run of
-a judged seed, in any version of the record's runs.csv. `written`, a key of SAID, says which came first.
+a judged seed, in any version of the record's table of jobs. `written`, a key of SAID, says which came first.
 """
 
 from pathlib import Path

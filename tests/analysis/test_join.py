@@ -15,7 +15,7 @@ from encore.errors import UserError
 
 PUBLISHED = Path(__file__).parents[2] / "results/published"
 NAME = "gdpo-cpu"  # a record in which each seed has a base model of its own
-BY_SEED = ("numbers.csv.gz", "curves.csv.gz", "runs.csv")
+BY_SEED = ("numbers.csv.gz", "curves.csv.gz", "runs.csv.gz")
 
 
 def cut(out: Path, even: bool, name: str = NAME) -> Path:
@@ -89,11 +89,11 @@ def test_other_arms_are_refused(tmp_path):
 def test_what_needs_all_seeds_at_once_is_refused(tmp_path, name, why):
     record, part = cut(tmp_path / "a", even=True, name=name), cut(tmp_path / "b", even=False, name=name)
     if name == "process_supervision-cpu":
-        runs = pd.concat(pd.read_csv(folder / "runs.csv") for folder in (record, part))
+        runs = pd.concat(pd.read_csv(folder / "runs.csv.gz") for folder in (record, part))
         for folder in (record, part):
             shared = runs[runs.stage == "tiny_lm/pretrain"]
-            pd.concat([shared, pd.read_csv(folder / "runs.csv")]).drop_duplicates().to_csv(
-                folder / "runs.csv", index=False
+            pd.concat([shared, pd.read_csv(folder / "runs.csv.gz")]).drop_duplicates().to_csv(
+                folder / "runs.csv.gz", index=False
             )
     with pytest.raises(UserError, match=why):
         join.join(record, part, GRAPH)

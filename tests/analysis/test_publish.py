@@ -32,7 +32,7 @@ def report(run):
 def test_record_has_the_final_numbers_and_every_run(run, report, tmp_path):
     out = tmp_path / "published"
     publish.publish(run, out, "report")
-    numbers, runs = pd.read_csv(out / "numbers.csv.gz"), pd.read_csv(out / "runs.csv")
+    numbers, runs = pd.read_csv(out / "numbers.csv.gz"), pd.read_csv(out / "runs.csv.gz")
     final = table.final(table.collect(run))
     assert len(numbers) == len(final.drop_duplicates(["source", "metric"])) < len(final)
     assert set(numbers.seed) == {0, 1, 2}

@@ -51,7 +51,7 @@ WORK = {
         "per_device_train_batch_size": MICRO_BATCH,
         "gradient_accumulation_steps": ROWS // MICRO_BATCH // 2,
         "steps_per_generation": ROWS // MICRO_BATCH,
-        "max_completion_length": 512,
+        "max_completion_length": 256,
         "learning_rate": 1e-6,
         "max_steps": 2,
     },

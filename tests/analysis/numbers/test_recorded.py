@@ -26,7 +26,7 @@ def record(folder, bases_of, measured):
     path = folder / "r1_zero-cpu"
     path.mkdir()
     runs = [("tiny_lm/pretrain", seed) for seed in bases_of] + [("grpo", seed) for seed in SEEDS]
-    pd.DataFrame(runs, columns=["stage", "seed"]).assign(arm="base-recipe").to_csv(path / "runs.csv")
+    pd.DataFrame(runs, columns=["stage", "seed"]).assign(arm="base-recipe").to_csv(path / "runs.csv.gz")
     numbers = [("before", seed) for seed in measured] + [("after", seed) for seed in SEEDS]
     pd.DataFrame(numbers, columns=["node", "seed"]).assign(arm="base-recipe").to_csv(path / "numbers.csv.gz")
     return path

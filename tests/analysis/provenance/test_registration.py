@@ -221,7 +221,7 @@ def test_a_recipe_is_what_it_has_registered(file):
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
 def test_git_still_says_what_a_record_has_kept(record):
     kept = pd.read_csv(record / "registration.csv", dtype=str, keep_default_na=False)
-    runs = pd.read_csv(record / "runs.csv")
+    runs = pd.read_csv(record / "runs.csv.gz")
     name, _, scale = record.name.rpartition("-")
     own = runs[~runs.stage.str.contains("/")]
     history = judged.History(registration.path(RECIPES[name].files), scale)
