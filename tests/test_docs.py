@@ -186,6 +186,18 @@ def test_the_numbers_of_collapses_are_those_of_the_record():
         assert said in text
 
 
+def test_the_table_of_what_each_change_to_grpo_brings_is_that_of_its_benchmark():
+    text = (ROOT / "docs/gpu.md").read_text(encoding="utf-8")
+    with (ROOT / "results/published/grpo_ladder.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["pair"] == "median"]
+    for row in rows:
+        speed, memory, learned, scored = (
+            float(row[name])
+            for name in ("tokens_per_s", "peak_rss_mb", "positions_learned", "positions_scored")
+        )
+        assert f"| {row['rung']} | {speed:.2f} x | {memory:.2f} x | {learned:.2f} | {scored:.2f} |" in text
+
+
 def test_the_numbers_of_the_self_rewarding_collapse_are_those_of_its_record():
     text = (ROOT / "docs/collapse.md").read_text(encoding="utf-8")
     with gzip.open(ROOT / "results/published/iterative-cpu/numbers.csv.gz", "rt") as file:

@@ -52,6 +52,7 @@ and what we found; `conformance.csv`, every loss and advantage held to its paper
 `decision_rule.csv`, how often the rule behind the verdicts is wrong and what it finds, in % of families
 of claims, simulated by `python tests/conformance/decision_rule.py`; `grpo_speed.csv`, `small_speed.csv`
 and `grid_speed.csv`, the speed of our trainers against plain TRL on a toy, a real model and a grid;
+`grpo_ladder.csv`, what each of our changes brings on lengths as a reasoning model has;
 `gpu_runs.csv`, what trainings on a GPU took; `judge_speed.csv`, what `encore judge` takes for a
 thousand runs of 10,000 steps; `harness.csv`, a model's scores by lm-eval's own settings beside published
 ones, and those after RL at scale small (vLLM sampled GSM8K); `other_bases.csv`, what a claim came to on

@@ -26,6 +26,7 @@ REPORT_FILES = {
 BENCHMARKS = {
     "stage": "results/benchmarks/grpo_speed.csv",
     "small": "results/benchmarks/small_speed.csv",
+    "ladder": "results/benchmarks/grpo_ladder.csv",
     "grid": "results/benchmarks/grid_speed.csv",
 }
 WILDCARDS = dict.fromkeys(("recipe", "stage", "checkpoint"), IDENTIFIER)
