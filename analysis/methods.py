@@ -117,9 +117,7 @@ def page(tables: Sequence[Compared]) -> str:
 
 def _rows(methods: list[Shown], record: Path, run: Run, numbers: pd.DataFrame) -> Iterator[tuple[str, ...]]:
     """Yield a row (the cells of COLUMNS) for each method of a record; `numbers`: the final numbers."""
-    runs, collapses, checks = (
-        pd.read_csv(record / name) for name in (RUNS, "collapses.csv", "health.csv")
-    )
+    runs, collapses, checks = (pd.read_csv(record / name) for name in (RUNS, "collapses.csv", "health.csv"))
     flops = runs.set_index(["arm", "seed", "stage"]).flops
     for shown in methods:
         values = numbers[(numbers.arm == shown.arm) & (numbers.metric == shown.metric)]

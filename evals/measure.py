@@ -83,6 +83,6 @@ def _headline(values: Mapping[str, Mapping[str, float]]) -> str:
     """
     return ", ".join(
         f"{name} {values[name]['value']:.3f} ({values[name]['low']:.3f} to {values[name]['high']:.3f})"
-        for name in ("accuracy", "score", "gold", "win_rate", "proxy", "kl", "calls", *OF_WORLD)
+        for name in ("accuracy", "score", "gold", "win_rate", "proxy", "kl", "forward_kl", "calls", *OF_WORLD)
         if name in values and values[name]["value"] is not None
     )

@@ -138,7 +138,7 @@ def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
     """
     scored = {
         name: np.round(np.array([row[name] for row in rows], dtype=float), DIGITS)  # (items, samples)
-        for name in ("gold", "judge", "order_flips", "logratio", *SELECTORS, *MEANS)
+        for name in ("gold", "judge", "order_flips", "logratio", "forward_logratio", *SELECTORS, *MEANS)
         if name in rows[0]
     }
     metrics = {}
@@ -156,6 +156,8 @@ def scores(rows: list[Row], k: tuple[int, ...]) -> dict[str, Floats]:
             metrics |= {f"{best}@{n}": best_of_n(values[value], scored[selector], n) for n in k}
     if "logratio" in scored:
         metrics["kl"] = scored["logratio"].mean(axis=1)
+    if "forward_logratio" in scored:
+        metrics["forward_kl"] = scored["forward_logratio"].mean(axis=1)
     return metrics | {name: scored[name].mean(axis=1) for name in MEANS if name in scored}
 
 

@@ -9,6 +9,7 @@
 | proxy_min  | log of the least of the steps' chances                               | evals.models.proxy     |
 | trace      | 1 if it has steps and none of them is wrong                          | the task's world       |
 | kl         | log pi(y|x) - log pi_ref(y|x), whose mean is KL(pi || pi_ref)        | evals.models.reference |
+| forward_kl | log pi_ref(z|x) - log pi(z|x) of a completion z that pi_ref draws    | evals.models.reference |
 | perplexity | exp(-log pi_ref(y|x) / |y|): how far y is from what pi_ref writes    | evals.models.reference |
 
 `language_consistency` and `readability` are rewards of world `bilingual` (encore/worlds/readability.py),
@@ -39,10 +40,12 @@ from encore.models.packing import distinct
 from encore.recipe.eval_tasks import ROLES, EvalTask
 from encore.recipe.metric_names import OF_WORLD, SELECTORS
 from encore.sampling.completion import Completion
+from encore.sampling.hf import HuggingFaceSampler
 from encore.worlds import Problem
 from evals import judged, step_scores
 
 Row = dict[str, Any]  # a row of evals.harness.sample
+Redraw = Callable[[list[list[int]], int], list[list[int]]]  # contexts and a cap -> token ids after each
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Judges:
     reference: Any = None  # the reference model; `policy` itself if both have the same weights
     proxy: reward_model.RewardModel | None = None
     asked: Mapping[str, Judge] = field(default_factory=dict)  # task -> the judge that compares two replies
+    redraw: Redraw | None = None  # draws from the reference
 
 
 def load(
@@ -82,7 +86,7 @@ def load(
         proxy = reward_model.load(inputs["proxy"])
         proxy.same_tokenizer(lm.tokenizer)
         judges["proxy"] = proxy.to(language_model.device())
-    if needed & {"kl", "perplexity"}:
+    if needed & {"kl", "forward_kl", "perplexity"}:
         reference = language_model.locate(inputs["reference"])
         digests["reference"] = reference.digest
         names = f"the reference {reference.place}", f"the policy {source.place}"
@@ -92,17 +96,19 @@ def load(
         same = reference.digest == source.digest
         known = sampled_by if same else None
         judges["reference"] = known or language_model.load_for_inference(reference, dtype)
-        if "kl" in needed:
+        if needed & {"kl", "forward_kl"}:
             policy = judges["reference"] if same else sampled_by
             judges["policy"] = policy or language_model.load_for_inference(source, dtype)
+            judges["redraw"] = partial(_redrawn, judges["reference"], lm)
     return Judges(**judges), digests
 
 
 def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
     """Add to each row, for each name in `task.score`, a list with the score of each sample.
 
-    The score kl has the key "logratio". With gold comes "reference_gold", the gold score of the world's own
-    reply. Raises UserError if a model's score is not finite.
+    The score kl has the key "logratio", and forward_kl the key "forward_logratio". With gold comes
+    "reference_gold", the gold score of the world's own reply. Raises UserError if a model's score is not
+    finite.
     """
     world: Any = task.task.make_world() if task.task else None
     if "gold" in task.score:
@@ -126,6 +132,10 @@ def score(task: EvalTask, rows: list[Row], judges: Judges) -> None:
         _add(rows, task, "perplexity", _perplexities(judges.reference, completions))
     if "kl" in task.score:
         _add(rows, task, "logratio", log_ratios(judges.policy, judges.reference, completions))
+    if "forward_kl" in task.score:
+        assert task.max_gen_toks is not None
+        redrawn = _by_reference(completions, judges, task.max_gen_toks)
+        _add(rows, task, "forward_logratio", log_ratios(judges.reference, judges.policy, redrawn))
 
 
 def _add_gold(rows: list[Row], world: Any) -> None:
@@ -150,6 +160,31 @@ def log_ratios(policy: Any, reference: Any, completions: list[Completion]) -> li
     places, contexts, drawn = _distinct(completions)
     ratios = sequence_logps(policy, contexts, drawn) - sequence_logps(reference, contexts, drawn)
     return ratios[places].tolist()
+
+
+def _redrawn(reference: Any, lm: Any, contexts: list[list[int]], cap: int) -> list[list[int]]:
+    """Return what the reference adds to each context, at most `cap` tokens, drawn as the sampler `lm` draws.
+
+    A completion ends where the policy's would. In place of vLLM, which holds the policy, transformers draws.
+    """
+    kind = type(lm) if isinstance(lm, HuggingFaceSampler) else HuggingFaceSampler
+    sampler = kind(reference, lm.tokenizer, None, lambda done, total: None)
+    options = {"do_sample": True, "temperature": 1.0, "top_p": 1.0, "top_k": 0}
+    return sampler.continuations(contexts, cap, {*lm.ends}, options)
+
+
+def _by_reference(completions: list[Completion], judges: Judges, cap: int) -> list[Completion]:
+    """Return a completion without text by the reference after the context of each of `completions`.
+
+    If the policy is the reference, the completions are returned themselves.
+    """
+    if judges.redraw is None or judges.reference is judges.policy:
+        return completions
+    contexts = [[*completion.context] for completion in completions]
+    redrawn = judges.redraw(contexts, cap)
+    return [
+        Completion("", len(ids), False, ids, context) for ids, context in zip(redrawn, contexts, strict=True)
+    ]
 
 
 def _perplexities(reference: Any, completions: list[Completion]) -> list[float]:

@@ -6,7 +6,7 @@ from functools import partial
 
 import pandas as pd
 
-from analysis.arms import before_after, best_of_n, effects, factors, protocols, uncertainty
+from analysis.arms import before_after, best_of_n, effects, factors, forgetting, protocols, uncertainty
 from analysis.arms.build import Arms
 from analysis.arms.levels import levels_shown
 from analysis.arms.selectors import selectors_shown
@@ -71,6 +71,15 @@ def _figures(run: Run, numbers: pd.DataFrame, selected: pd.DataFrame) -> Iterato
         "oracle takes a right answer where there is one.",
         partial(best_of_n.draw, selected, palette),
         best_of_n.in_words(selected),
+    )
+    forgotten = forgetting.curves(run, numbers)
+    yield Plan(
+        "forgetting",
+        "What is forgotten",
+        "Accuracy on tasks that were not trained, against how far the policy has moved on the task that was. "
+        "A line is an arm, through its checkpoints; if all lie on one curve, distance alone decides.",
+        partial(forgetting.draw, forgotten, palette),
+        forgetting.in_words(forgotten),
     )
     yield Plan(
         "pass-at-k",

@@ -1,10 +1,13 @@
-"""Reward at equal KL, which is read off a frontier: a curve through several checkpoints of one seed.
+"""A score at equal KL, which is read off a frontier: a curve through several checkpoints of one seed.
 
 `heldout/gold_at_kl/2.5` of `frontier/swept` is the score `heldout/gold` at `heldout/kl` = 2.5 nats. It is
 interpolated between the nearest checkpoints below and above, linearly in sqrt(KL), because Gao et al.
 (2210.10760) write reward as a function of this distance. Checkpoints of the same KL count as one, with their
 mean score. Outside the range of the checkpoints the number is nan. A KL that was estimated below 0 counts
 as 0.
+
+`sorting/accuracy_at_forward_kl/0.5` is the accuracy on task `sorting` where the forward KL is 0.5 nats on the
+one task that scores it, which is the task of training.
 
 A seed that lacks a number at one of the checkpoints, for example because a look has stopped its arm, has no
 row, because the curve through the other checkpoints would be a different one. A claim leaves out such seeds,
@@ -80,10 +83,17 @@ def readings(document: Document, table: pd.DataFrame) -> list[Reading]:
         places = document.frontiers[name]
         for metric in metrics:
             if match := ON_FRONTIER.fullmatch(metric):
-                task, score, level = match.groups()
-                for seed, points in _points(table, places, f"{task}/kl", f"{task}/{score}").items():
+                task, score, divergence, level = match.groups()
+                kl = f"{task}/kl" if divergence == "kl" else _forward_kl(table)
+                for seed, points in _points(table, places, kl, f"{task}/{score}").items():
                     result.append(Reading(name, metric, seed, *at(points, float(level))))
     return result
+
+
+def _forward_kl(table: pd.DataFrame) -> str:
+    """Return the metric of the only task that scores forward_kl; "" if the table has no such metric."""
+    metrics = table.metric[table.metric.str.endswith("/forward_kl")]
+    return str(metrics.iloc[0]) if len(metrics) else ""
 
 
 def at(points: Sequence[Point], kl: float) -> tuple[float, tuple[Point, ...]]:

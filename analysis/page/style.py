@@ -26,6 +26,7 @@ from analysis.page.palette import PALETTE
 WIDTH = 4.8  # inches
 COLUMN = 3.25  # inches: the width of a figure's PDF, which is a column of ICML's two-column style
 FORMATS = ("svg", "pdf", "png")  # a figure's files; the page shows the SVG, which is always written
+ROOT_TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # of square_root()
 LINE = 0.19  # inches: the height of a line of text in a legend
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -118,6 +119,20 @@ def powers_of_two(axis: Axes) -> None:
     """Make the x axis logarithmic, with whole numbers at powers of two."""
     axis.set_xscale("log", base=2)
     axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%d"))
+    axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+
+
+def square_root(axis: Axes, largest: float) -> None:
+    """Make the x axis linear in sqrt(x) from 0 to `largest`, with round ticks that do not overlap."""
+    axis.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
+    largest = max(largest, 0.01) * 1.06
+    axis.set_xlim(0, largest)
+    kept: list[float] = []
+    for tick in ROOT_TICKS:
+        far = not kept or math.sqrt(tick) - math.sqrt(kept[-1]) > 0.07 * math.sqrt(largest)
+        if tick <= largest and far:
+            kept.append(tick)
+    axis.set_xticks(kept, [f"{tick:g}" for tick in kept])
     axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
 
 

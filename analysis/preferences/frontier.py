@@ -5,12 +5,9 @@ reward at the same KL. One dot for each method says little about that. So lines 
 one number (a swept coefficient), and the checkpoints of one arm.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import matplotlib as mpl
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,14 +15,13 @@ from matplotlib.lines import Line2D
 
 from analysis.numbers.means import Mean, average, number
 from analysis.numbers.table import measured
-from analysis.page.style import stacked
+from analysis.page.style import square_root, stacked
 from analysis.preferences.contenders import Contender
 
 REWARDS = ("gold", "proxy")
 GREY = "#6b6b6b"
 MARKS = "osD^vPX<>*hp"
 JOINED = ("-", "--", ":", "-.")
-TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 @dataclass(frozen=True)
@@ -82,7 +78,7 @@ def draw(
         axis.margins(y=0.1)
         axis.set_ylabel(f"{name} reward", fontsize=9.5)
         axis.tick_params(labelsize=9)
-    _square_root(axes[-1], max(place.kl.ends[1] for place in places))
+    square_root(axes[-1], max(place.kl.ends[1] for place in places))
     axes[-1].set_xlabel("KL to the reference, nats a sequence", fontsize=9.5)
     return figure
 
@@ -111,20 +107,6 @@ def _dot(axis: Axes, place: Place, name: str, palette: Mapping[str, str], marks:
             contender.name, (x, reward.value), (4, 2), textcoords="offset points", va="bottom", fontsize=9,
             color=GREY,
         )  # fmt: skip
-
-
-def _square_root(axis: Axes, largest: float) -> None:
-    """Make the x axis linear in sqrt(x) from 0 to `largest`, with round ticks that do not overlap."""
-    axis.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
-    largest = max(largest, 0.01) * 1.06
-    axis.set_xlim(0, largest)
-    kept: list[float] = []
-    for tick in TICKS:
-        far = not kept or math.sqrt(tick) - math.sqrt(kept[-1]) > 0.07 * math.sqrt(largest)
-        if tick <= largest and far:
-            kept.append(tick)
-    axis.set_xticks(kept, [f"{tick:g}" for tick in kept])
-    axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
 
 
 def short(key: str) -> str:

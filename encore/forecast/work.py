@@ -135,9 +135,10 @@ def _evaluation(graph: Graph, node: Node, assumed: Assumptions) -> Job:
         if task.items is None or task.max_gen_toks is None:
             unknown.append(f"task {name}, not counted")
             continue
-        completions = task.items * ((task.samples or 1) if task.temperature else 1)
+        group = (task.samples or 1) if task.temperature else 1
+        drawing = 2 if "forward_kl" in task.score else 1  # the reference draws as many as the policy
+        completions = task.items * group * drawing
         asked = [Prompts(task.task, task.form.template)] if task.task else []
-        group = round(completions / task.items)
         every.append(drawn(graph, node, asked, evaluation, completions, task.max_gen_toks, assumed, group))
         if task.judge:  # each pair of replies is shown in both orders
             shown = every[-1].completions * 2 * (every[-1].prompt + 2 * every[-1].mean)

@@ -146,8 +146,8 @@ class Document(Model):
     gates: Gates = {}
     # Curves of reward against KL, each through two or more places (arm/checkpoint) with a task that scores
     # kl. Claims and gates compare them at equal KL: `of: frontier/NAME`, `metric: TASK/gold_at_kl/NATS` (or
-    # proxy_at_kl, accuracy_at_kl). Choose a KL that every seed reaches: beyond the last place a seed has no
-    # number.
+    # proxy_at_kl, accuracy_at_kl; TASK/accuracy_at_forward_kl/NATS is at the forward KL of the one task that
+    # scores it). Choose a KL that every seed reaches: beyond the last place a seed has no number.
     frontiers: Annotated[dict[Name, Names], Field(min_length=1)] = {}
     dials: Items[Dial] = ()
     published: Items[Published] = ()

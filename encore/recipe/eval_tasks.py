@@ -17,11 +17,11 @@ from encore.recipe.tool import Tool
 SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
 OF_LM_EVAL = ("filter", "metric", "fewshot")
 # score -> the model of `models` that computes it
-ROLES = {**dict.fromkeys(SELECTORS, "proxy"), "kl": "reference", "perplexity": "reference"}
+ROLES = dict.fromkeys(SELECTORS, "proxy") | dict.fromkeys(("kl", "forward_kl", "perplexity"), "reference")
 
 # fmt: off
 Score = Literal[
-    "gold", "judge", "proxy", "proxy_product", "proxy_min", "trace", "kl", "perplexity",
+    "gold", "judge", "proxy", "proxy_product", "proxy_min", "trace", "kl", "forward_kl", "perplexity",
     "language_consistency", "readability", "unrepaired", "carries", "lost", "other_rule", "refused",
     "visible", "special_cased", "verification", "sound_checks", "backtracking", "subgoals",
     "backward_chaining", "idling",

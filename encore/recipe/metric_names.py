@@ -39,6 +39,7 @@ SCORED = {  # score in a task's `score` -> the metrics it makes
     "judge": ("win_rate", "order_flips"),
     **{name: (name,) for name in SELECTORS},
     "kl": ("kl",),
+    "forward_kl": ("forward_kl",),
     **{name: (name,) for name in OF_WORLD},
     **{name: (name, f"{name}_correct", f"{name}_incorrect") for name in BY_ANSWER},
 }
@@ -68,8 +69,9 @@ REWARDS = ("gold", "proxy")
 OF_PEAK = ("peak", "rise", "drop", "kl_at_peak")
 NATS = r"(\d+\.?\d*|\.\d+)"
 AT_KL = re.compile(rf"(gold|proxy)_at_kl/{NATS}")
-# a metric of a frontier: its task, its score and the KL; made by analysis/numbers/frontiers.py
-ON_FRONTIER = re.compile(rf"([^/]+)/(gold|proxy|accuracy)_at_kl/{NATS}")
+# a metric of a frontier: its task, its score, the direction of the KL and the KL; made by
+# analysis/numbers/frontiers.py
+ON_FRONTIER = re.compile(rf"([^/]+)/(gold|proxy|accuracy)_at_(kl|forward_kl)/{NATS}")
 # final numbers of a stage that labels pairs or learns from them
 OF_PAIRS = re.compile(
     r"accuracy|agreement|(accuracy|loss|calibration|length|logratio|margin|members)/[a-z0-9_=/]+"

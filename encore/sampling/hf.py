@@ -99,16 +99,22 @@ class HuggingFaceSampler(HFLM):
         prompts = self.prompts(requests, limit + room(tool, self.tokenizer))
 
         def draw(contexts: list[list[int]], cap: int, also: list[int]) -> tuple[list[list[int]], None]:
-            drawn: list[list[int]] = []
-            size = self.at_once(max(map(len, contexts)) + cap)
-            for start in range(0, len(contexts), size):
-                drawn += self.turn(contexts[start : start + size], cap, {*also}, options)
-            return drawn, None
+            return self.continuations(contexts, cap, {*also}, options), None
 
         talks = converse(prompts, limit, draw, tool, self.tokenizer)
         self.report(len(prompts), len(prompts))
         pairs = zip(talks, prompts, strict=True)
         return [answered(talk, self.ends, prompt, self.tokenizer) for talk, prompt in pairs]
+
+    def continuations(
+        self, contexts: list[list[int]], cap: int, also: set[int], options: Options
+    ) -> list[list[int]]:
+        """Return the turns of any number of contexts, drawn in batches that fit into memory."""
+        drawn: list[list[int]] = []
+        size = self.at_once(max(map(len, contexts)) + cap)
+        for start in range(0, len(contexts), size):
+            drawn += self.turn(contexts[start : start + size], cap, also, options)
+        return drawn
 
     def turn(self, contexts: list[list[int]], cap: int, also: set[int], options: Options) -> list[list[int]]:
         """Return the token ids that the model adds to each of `contexts`, at most `cap`.

@@ -40,11 +40,11 @@ def command(tmp_path):
 
     from evals import evaluate
 
-    def run(task, model, **inputs):
+    def run(task, model, backend="hf", **inputs):
         out, samples = tmp_path / "after.json", tmp_path / "after.samples.jsonl"
         status = evaluate.main(
             [
-                *("--config", json.dumps({"tasks": {"heldout": task}, "seed": 0})),
+                *("--config", json.dumps({"tasks": {"heldout": task}, "seed": 0, "backend": backend})),
                 *("--model", str(model), "--name", "r/cpu/base-recipe/seed0/after"),
                 *("--out", str(out), "--samples", str(samples)),
                 *(word for role, path in inputs.items() for word in ("--input", f"{role}={path}")),

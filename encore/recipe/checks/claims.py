@@ -2,7 +2,7 @@
 
 Which curves a stage logs is known only when it runs, so only the form of their names is checked; a claim
 whose number is then missing stays untested. Each place of a frontier must be a checkpoint with a task that
-scores kl and the score that is compared at equal KL.
+scores kl and the score that is compared at equal KL, or beside a task that scores forward_kl.
 
 The `paper` of a claim must be the one that its `source` names.
 """
@@ -190,19 +190,30 @@ def _check_on_frontier(recipe: Recipe, scale: str, path: str, name: str, metric:
     """Check that each place of a frontier exists at the scale, and has the scores for the metric."""
     match = ON_FRONTIER.fullmatch(metric)
     if not match:
-        forms = "TASK/gold_at_kl/NATS, TASK/proxy_at_kl/NATS or TASK/accuracy_at_kl/NATS"
-        raise UserError(f'{path}: expected {forms} of a frontier, got "{metric}"')
-    task, score, _ = match.groups()
+        forms = "TASK/SCORE_at_kl/NATS or TASK/SCORE_at_forward_kl/NATS of a frontier"
+        raise UserError(f'{path}: expected {forms}, SCORE one of gold, proxy, accuracy; got "{metric}"')
+    task, score, divergence, _ = match.groups()
     for index, place in enumerate(recipe.document.frontiers[name]):
         where = f"{place} (scale {scale})"
         arm, checkpoint = check_checkpoint(recipe, scale, f"frontiers.{name}[{index}]", place)
         tasks = _tasks(recipe, scale, arm, checkpoint)
         known(path, [task], list(tasks), f"task at {where}")
-        measured = [*tasks[task].score, *(("accuracy",) if tasks[task].is_verified else ())]
-        for wanted in ("kl", score):
+        measuring = task if divergence == "kl" else _task_of_forward_kl(tasks, path, where)
+        for scored, wanted in ((measuring, divergence), (task, score)):
+            of_task = tasks[scored]
+            measured = [*of_task.score, *(("accuracy",) if of_task.is_verified else ())]
             if wanted not in measured:
                 names = ", ".join(measured) or "none"
-                raise UserError(f"{path}: task {task} has no score {wanted} at {where}; it has: {names}")
+                raise UserError(f"{path}: task {scored} has no score {wanted} at {where}; it has: {names}")
+
+
+def _task_of_forward_kl(tasks: Mapping[str, EvalTask], path: str, where: str) -> str:
+    """Return the task that scores forward_kl; the scores of all tasks are compared at its forward KL."""
+    scoring = [name for name, task in tasks.items() if "forward_kl" in task.score]
+    if len(scoring) != 1:
+        names = ", ".join(scoring) or "none"
+        raise UserError(f"{path}: expected one task with the score forward_kl at {where}, got {names}")
+    return scoring[0]
 
 
 def _check_evaluated(

@@ -108,6 +108,22 @@ def test_rows_of_the_table_lie_on_the_frontier_of_their_seed(rlhf):
     assert "frontier" not in set(collect(rlhf).arm)  # nothing asks for it
 
 
+def test_an_old_task_is_read_at_the_forward_kl_of_the_new_one(rlhf, rlhf_table):
+    metric = "heldout/accuracy_at_forward_kl/1"
+    forward = rlhf_table[rlhf_table.metric == "heldout/kl"].assign(metric="new/forward_kl")
+    forward = forward.assign(value=forward.value / 2)
+    table = pd.concat([rlhf_table, forward], ignore_index=True)
+    asked = with_frontier(rlhf, metric=metric)
+    for reading in frontiers.readings(asked.document, table):
+        score, kl = (
+            [measured(table, place, name).value[reading.seed] for place in PLACES]
+            for name in ("heldout/accuracy", "new/forward_kl")
+        )
+        order = np.argsort(kl)
+        assert reading.value == pytest.approx(np.interp(1.0, np.sqrt(kl)[order], np.array(score)[order]))
+    assert frontiers.readings(asked.document, rlhf_table) == []
+
+
 def test_gates_ask_too_and_each_metric_is_read_once(rlhf):
     gates = {"far": {"metric": "heldout/proxy_at_kl/2.5", "of": "frontier/ppo", "against": "frontier/ppo",
                      "against_metric": GOLD}}  # fmt: skip

@@ -36,6 +36,18 @@ def test_sound(frontier, claim):
     frontier.load()
 
 
+def test_all_tasks_are_compared_at_the_forward_kl_of_the_one_that_scores_it(frontier):
+    metric = {"metric": "heldout/accuracy_at_forward_kl/.5", "against_metric": "heldout/accuracy"}
+    frontier.specs["paper"]["claims"]["lifts"]["test"] |= metric
+    expected = "expected one task with the score forward_kl at base-recipe/before (scale cpu), got"
+    assert frontier.mistake().endswith(f"{expected} none")
+    tasks = frontier.specs["paper"]["evals"]["tasks"]
+    tasks["trained"] = {**tasks["heldout"], "score": ["forward_kl"]}
+    frontier.load()
+    tasks["heldout"]["score"].append("forward_kl")
+    assert frontier.mistake().endswith(f"{expected} heldout, trained")
+
+
 @pytest.mark.parametrize(
     ("claim", "message"),
     [
@@ -43,11 +55,11 @@ def test_sound(frontier, claim):
         ({"of": "frontier"}, 'claims.lifts.test.of: expected arm/checkpoint or arm/stage, got "frontier"'),
         (
             {"against": "frontier/swept"},
-            "claims.lifts.test.against_metric: expected TASK/gold_at_kl/NATS, TASK/proxy_at_kl/NATS or "
-            'TASK/accuracy_at_kl/NATS of a frontier, got "heldout/gold"',
+            "claims.lifts.test.against_metric: expected TASK/SCORE_at_kl/NATS or TASK/SCORE_at_forward_kl/"
+            'NATS of a frontier, SCORE one of gold, proxy, accuracy; got "heldout/gold"',
         ),
-        ({"metric": "gold_at_kl/2.5"}, "claims.lifts.test.metric: expected TASK/gold_at_kl/NATS"),
-        ({"metric": "heldout/gold_at_kl/-1"}, "claims.lifts.test.metric: expected TASK/gold_at_kl/NATS"),
+        ({"metric": "gold_at_kl/2.5"}, "claims.lifts.test.metric: expected TASK/SCORE_at_kl/NATS"),
+        ({"metric": "heldout/gold_at_kl/-1"}, "claims.lifts.test.metric: expected TASK/SCORE_at_kl/NATS"),
         (
             {"metric": "heldot/gold_at_kl/2.5"},
             'claims.lifts.test.metric: unknown task at base-recipe/before (scale cpu) "heldot"; did you mean',
