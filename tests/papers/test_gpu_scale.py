@@ -16,6 +16,7 @@ SWEEPS = (
     "dpo_rates",
     "dr_grpo_rates",
     "iterative_rates",
+    "lora_rates",
     "ppo_or_grpo_rates",
     "r1_rates",
     "tldr_rates",
