@@ -152,8 +152,7 @@ def _padding(stage: Learning, generation: Generation, processes: int) -> float:
     if not isinstance(stage, RolloutStage):
         return 1.0
     portion = stage.portion(processes)
-    by_length = isinstance(stage, GrpoStage) and stage.by_length
-    together = portion.rows * (portion.micro_batches if by_length else 1)
+    together = portion.rows * (portion.micro_batches if stage.by_length else 1)
     return padding.of_rows(generation, together, portion.rows)
 
 

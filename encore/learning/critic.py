@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from transformers import TrainerCallback, get_scheduler
 
@@ -70,11 +69,11 @@ class LearningCritic(TrainerCallback):
         terms, cut = losses.value_terms(
             self.values(minibatch), minibatch.values, minibatch.returns, self.ppo.cliprange_value
         )
-        counts = torch.stack([(cut * batch.mask).sum(), batch.mask.sum()])
-        cut_tokens, tokens = self.trainer.accelerator.reduce(counts, reduction="sum")
-        self.measures.add("value_clip_fraction", (cut_tokens / tokens.clamp(min=1)).item())
-        value = (terms * batch.mask).sum() / batch.step_tokens.clamp(min=1)
-        # a loss is a mean over the tokens of an optimizer step, to which each micro-batch adds its part
+        # both are means over the tokens of an optimizer step, to which each micro-batch adds its part
+        value, clipped = (
+            (each * batch.mask).sum() / batch.step_tokens.clamp(min=1) for each in (terms, cut.float())
+        )
+        self.measures.add_mean("value_clip_fraction", clipped * batch.micro_batches)
         self.measures.add_mean("value_loss", value * batch.micro_batches)
         return self.ppo.vf_coef * value
 

@@ -74,7 +74,7 @@ def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) 
     if stage.lora:
         valued = with_adapters(valued, stage.lora, args.seed)
     method = Method(
-        Options(log=log, reshuffle=stage.args.reshuffle),
+        Options(log=log, reshuffle=stage.args.reshuffle, by_length=stage.by_length),
         lean=stage.sampler == "lean",
         reference=ready.reference,
         critic=valued,

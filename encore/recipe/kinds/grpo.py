@@ -91,8 +91,8 @@ class GrpoStage(SamplingStage):
     def by_length(self) -> bool:
         """Whether the micro-batches of an update have completions of like length, which pads them less.
 
-        It is so if it changes no loss: a mean over the tokens of a micro-batch, or a choice among them, has
-        another value in other micro-batches.
+        A mean over the tokens of a micro-batch, or a choice among them, has another value in other
+        micro-batches.
         """
         args = self.args
         chosen = self.clip_cov or self.kl_cov or self.bottom_entropy_quantile or args.top_entropy_quantile < 1

@@ -48,6 +48,14 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
         return {"rewards": self.rewards or {}}
 
     @property
+    def by_length(self) -> bool:
+        """Whether the micro-batches of an update have completions of like length, which pads them less.
+
+        They have where this changes no loss; the losses of PPO are means over the tokens of an update.
+        """
+        return True
+
+    @property
     def serving(self) -> int:
         """The number of GPUs of the stage's vLLM server."""
         return self.vllm_gpus or 0

@@ -1,5 +1,6 @@
 """The micro-batches of an update hold completions of like length: less padding, the same update."""
 
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -10,10 +11,12 @@ from papers import GRAPH
 from encore.learning.positions import positions_run
 from encore.learning.rollouts import Options
 from encore.learning.trainer import Method
+from encore.models.critic import from_policy
 from encore.recipe.covariance import ClipCov, KlCov
 from encore.recipe.graph import Node
 from encore.recipe.loss_types import WHOLE
 
+OF_CRITIC = ("value_loss", "value_clip_fraction")
 ROWS, WINDOW = 32, 8  # a rollout of two updates, each of 8 micro-batches of 2 completions
 
 
@@ -59,6 +62,39 @@ def test_entropy_and_its_bonus_are_means_over_the_tokens_of_the_update(tmp_path,
     (entropy / tokens).backward()
     expected = torch.cat([weight.grad.flatten() for weight in built.model.parameters()])
     torch.testing.assert_close(with_bonus - plain, -0.05 * expected, rtol=1e-3, atol=1e-6)
+
+
+def update_of_ppo(folder, by_length: bool):
+    """Return the gradients of policy and critic in a first update, positions and metrics."""
+    method = Method(Options(by_length=by_length), critic=from_policy(trainer(folder).model, 0))
+    batches = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": WINDOW}
+    built = trainer(folder, method, loss_type="dapo", steps_per_generation=2 * WINDOW, **batches)
+    whole = rollout(built, ROWS)
+    values, returns = (torch.randn(whole.completion_ids.shape) for _ in range(2))
+    rollouts, critic = built.parts.rollouts, built.parts.kept["critic"].model
+    torch.manual_seed(5)  # of the shuffle
+    rollouts.kept = rollouts.cut(replace(whole, values=values, returns=returns))
+    with positions_run(built.model) as positions:
+        losses = [built._compute_loss(built.model, part) for part in rollouts.kept[:WINDOW]]
+    sum(losses).backward()
+    gradients = [
+        torch.cat([weight.grad.flatten() for weight in model.parameters() if weight.grad is not None])
+        for model in (built.model, critic)
+    ]
+    logged = built.parts.measures.log
+    return gradients, sum(positions), {name: fmean(logged[name]) for name in OF_CRITIC}
+
+
+def test_ppo_too_makes_the_same_update_with_less_padding(tmp_path):
+    torch.manual_seed(3)
+    plain, wide, expected = update_of_ppo(tmp_path, False)
+    torch.manual_seed(3)
+    other, narrow, logged = update_of_ppo(tmp_path, True)
+    for one, two in zip(plain, other, strict=True):
+        torch.testing.assert_close(two, one, rtol=1e-5, atol=1e-6 * one.abs().max().item())
+    assert logged == pytest.approx(expected, rel=1e-5)
+    assert 0 < logged["value_clip_fraction"] < 1
+    assert narrow < 0.9 * wide
 
 
 def test_a_mean_over_the_tokens_of_a_micro_batch_is_another_one(tmp_path):
