@@ -29,10 +29,7 @@ PACKAGES = "packages.txt"  # file with a list of all installed packages
 NUMBERS = "numbers.csv.gz"  # columns arm, seed, node, metric, value, low, high
 CURVES = "curves.csv.gz"  # columns arm, seed, node, step, and a column for each metric
 RUNS = "runs.csv.gz"  # the table of jobs
-TO_BYTES = {
-    "method": "gzip",
-    "mtime": 0,
-}  # pandas' `compression` by which the same numbers give the same bytes
+TO_BYTES = {"method": "gzip", "mtime": 0}  # by which the same numbers give the same bytes
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
