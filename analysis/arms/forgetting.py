@@ -11,12 +11,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.numbers.frontiers import forward_kl
 from analysis.numbers.means import Mean, average, number
 from analysis.numbers.run import Run
 from analysis.numbers.table import measured
 from analysis.page.style import dashes, panels, square_root
-
-FORWARD_KL = "/forward_kl"  # end of the metric, after the task of training
 
 
 @dataclass(frozen=True)
@@ -42,20 +41,20 @@ def curves(run: Run, numbers: pd.DataFrame) -> list[Curve]:
 
     An arm that does not evaluate its start has the start of the first arm.
     """
-    trained = [name for name in numbers.metric.unique() if name.endswith(FORWARD_KL)]
-    if not trained:
+    kl = forward_kl(numbers)
+    if not kl:
         return []
-    task_of_training = trained[0].removesuffix(FORWARD_KL)
+    of_training = f"{kl.rpartition('/')[0]}/accuracy"
     others = [
         name.removesuffix("/accuracy")
         for name in numbers.metric.unique()
-        if name.endswith("/accuracy") and name.count("/") == 1 and name != f"{task_of_training}/accuracy"
+        if name.endswith("/accuracy") and name.count("/") == 1 and name != of_training
     ]
     result = []
     for task in others:
-        start = _points(run, numbers, run.arms[0], trained[0], task)[:1]
+        start = _points(run, numbers, run.arms[0], kl, task)[:1]
         for arm in run.arms:
-            points = _points(run, numbers, arm, trained[0], task)
+            points = _points(run, numbers, arm, kl, task)
             if points and points[0].checkpoint not in {point.checkpoint for point in start}:
                 points = [*start, *points]
             if len(points) > 1:

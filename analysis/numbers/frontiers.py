@@ -84,13 +84,13 @@ def readings(document: Document, table: pd.DataFrame) -> list[Reading]:
         for metric in metrics:
             if match := ON_FRONTIER.fullmatch(metric):
                 task, score, divergence, level = match.groups()
-                kl = f"{task}/kl" if divergence == "kl" else _forward_kl(table)
+                kl = f"{task}/kl" if divergence == "kl" else forward_kl(table)
                 for seed, points in _points(table, places, kl, f"{task}/{score}").items():
                     result.append(Reading(name, metric, seed, *at(points, float(level))))
     return result
 
 
-def _forward_kl(table: pd.DataFrame) -> str:
+def forward_kl(table: pd.DataFrame) -> str:
     """Return the metric of the only task that scores forward_kl; "" if the table has no such metric."""
     metrics = table.metric[table.metric.str.endswith("/forward_kl")]
     return str(metrics.iloc[0]) if len(metrics) else ""
