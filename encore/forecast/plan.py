@@ -198,14 +198,17 @@ def gpu_of(recipe: Recipe, scale: str) -> GPU:
 
 
 def rows_of(graph: Graph, nodes: list[Node], gpu: GPU, most: int | None, assumed: Assumptions) -> list[Row]:
-    """Return the rows of a plan of these nodes; jobs that cost the same share a row."""
+    """Return the rows of a plan of these nodes; jobs that cost the same share a row, as all seeds do."""
     alike: dict[tuple[Job, str], list[Node]] = {}
+    of_seeds: dict[tuple[str, ...], list[Node]] = {}
     for node in nodes:
-        try:
-            job, refused = of_node(graph, node, assumed, most), ""
-        except UserError as error:
-            job, refused = Job(node.name, node.kind, gpus=0), str(error)
-        alike.setdefault((job, refused), []).append(node)
+        if node.without_seed not in of_seeds:
+            try:
+                job, refused = of_node(graph, node, assumed, most), ""
+            except UserError as error:
+                job, refused = Job(node.name, node.kind, gpus=0), str(error)
+            of_seeds[node.without_seed] = alike.setdefault((job, refused), [])
+        of_seeds[node.without_seed].append(node)
     rows = []
     for (job, refused), same in alike.items():
         estimate = Estimate(job, lacks=(refused,)) if refused else of_job(job, gpu, assumed)

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any
 
 from encore.errors import UserError
 from encore.recipe import sensitivity
@@ -16,9 +15,10 @@ from encore.recipe.data_sets import of_model, pinned
 from encore.recipe.eval_tasks import ROLES
 from encore.recipe.evals import Evals, Evaluation
 from encore.recipe.kinds.stage import Stage
-from encore.recipe.machine import Elsewhere, Resources
+from encore.recipe.machine import Elsewhere, Machine, Resources
 from encore.recipe.recipe import Recipe
 from encore.recipe.shared import Shared
+from encore.recipe.strict_yaml import Content
 from encore.recipe.task import WorldTask
 
 # keys of a stage that its config leaves out: they concern the graph, the seed or the machine
@@ -46,25 +46,16 @@ class Node:
         """The file whose presence says that the node is done."""
         return f"{self.folder}/{'metrics' if self.kind == 'stage' else self.name}.json"
 
+    @property
+    def without_seed(self) -> tuple[str, ...]:
+        """What the node has in common with the same node of every other seed."""
+        return self.recipe, self.scale, self.arm, self.name, self.kind
+
     def reference(self, text: str) -> tuple[str, str, str | None]:
         """Return (recipe, stage, arm or None) of a `needs` target such as `stage` or `recipe/stage@arm`."""
         place, _, arm = text.partition("@")
         recipe, _, stage = place.rpartition("/")
         return recipe or self.recipe, stage, arm or None
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The GPUs and the machines that a node of the graph needs."""
-
-    training: int  # GPUs that train or evaluate, on all nodes together
-    serving: int  # GPUs of the node's vLLM server
-    nodes: int  # nodes of a Slurm job, including the vLLM server's
-    shard: str
-
-    @property
-    def gpus(self) -> int:
-        return self.training + self.serving
 
 
 @dataclass(frozen=True)
@@ -81,16 +72,22 @@ class Graph:
     _owners: dict[Node, Node] = field(default_factory=dict, init=False, repr=False, compare=False)
     _inputs: dict[Node, dict[str, Node]] = field(default_factory=dict, init=False, repr=False, compare=False)
     acyclic: set[Node] = field(default_factory=set, init=False, repr=False, compare=False)
-    _evaluations: dict[Node, Evaluation] = field(default_factory=dict, init=False, repr=False, compare=False)
+    # by Node.without_seed, because all seeds have the same
+    _configs: dict[tuple, Content] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _evaluations: dict[tuple, Evaluation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def config(self, node: Node) -> dict[str, Any]:
+    def config(self, node: Node) -> Content:
         """Return the full config of a node: the stage without its needs, or a checkpoint's engine and tasks.
 
-        `decontaminate` names the data sets to keep out, and files are pinned by their content.
+        `decontaminate` names the data sets to keep out, and files are pinned by their content. The config
+        must not be changed, because all seeds share it.
         """
-        return pinned(self._config(node))
+        key = node.without_seed
+        if key not in self._configs:
+            self._configs[key] = pinned(self._config(node))
+        return self._configs[key]
 
-    def _config(self, node: Node) -> dict[str, Any]:
+    def _config(self, node: Node) -> Content:
         if node.kind == "stage":
             stage = self.recipes[node.recipe].layers.merged(node.scale, node.arm, "stages")[node.name]
             config = {"version": 1, "threads": 1} | {k: v for k, v in stage.items() if k not in NOT_CONFIG}
@@ -102,10 +99,11 @@ class Graph:
 
     def evaluation(self, node: Node) -> Evaluation:
         """Return the evaluation of a checkpoint, in the form that its job gets."""
-        if node not in self._evaluations:
+        key = node.without_seed
+        if key not in self._evaluations:
             evals, checkpoint = self._evals(node), self.measured(node)[0]
-            self._evaluations[node] = evals.evaluation(node.name, checkpoint, self.is_base(node))
-        return self._evaluations[node]
+            self._evaluations[key] = evals.evaluation(node.name, checkpoint, self.is_base(node))
+        return self._evaluations[key]
 
     def knows(self, node: Node) -> bool:
         """Return whether the recipes have the node: its scale, its arm, and its stage or evaluation."""

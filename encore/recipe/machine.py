@@ -1,6 +1,7 @@
 """The machines of a job, the engine that samples, and models from outside the recipe."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -28,6 +29,20 @@ class Resources(Model):
     nodes: Positive = 1
     # for a stage on several GPUs: weights, gradients and optimizer are spread over them, by FSDP2
     shard: Literal["fsdp"] | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The GPUs and the machines that a node of the graph needs."""
+
+    training: int  # GPUs that train or evaluate, on all nodes together
+    serving: int  # GPUs of the node's vLLM server
+    nodes: int  # nodes of a Slurm job, including the vLLM server's
+    shard: str
+
+    @property
+    def gpus(self) -> int:
+        return self.training + self.serving
 
 
 class BackendArgs(Model):

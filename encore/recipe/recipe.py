@@ -27,6 +27,9 @@ class Recipe:
     )
     _arms: dict[str, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _evals: dict[tuple[str, str], Evals] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _within: dict[tuple[str, str], dict[str, tuple[str, int]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @cached_property
     def document(self) -> Document:
@@ -87,14 +90,16 @@ class Recipe:
         `after_step40` is the model of checkpoint `after`, a stage's product, as it was after 40 steps. Such
         stages have the key `evaluate_every`.
         """
-        measured: dict[str, tuple[str, int]] = {}
-        checkpoints = self.evals(scale, arm).checkpoints
-        for name in self.stages(scale, arm):
-            checkpoint = next((key for key, place in checkpoints.items() if place == name), None)
-            if checkpoint:
-                marks = self.stage(scale, arm, name).marks
-                measured |= {f"{checkpoint}_step{step}": (checkpoint, step) for step in marks}
-        return measured
+        if (scale, arm) not in self._within:
+            measured: dict[str, tuple[str, int]] = {}
+            checkpoints = self.evals(scale, arm).checkpoints
+            for name in self.stages(scale, arm):
+                checkpoint = next((key for key, place in checkpoints.items() if place == name), None)
+                if checkpoint:
+                    marks = self.stage(scale, arm, name).marks
+                    measured |= {f"{checkpoint}_step{step}": (checkpoint, step) for step in marks}
+            self._within[scale, arm] = measured
+        return self._within[scale, arm]
 
     def evaluations(self, scale: str, arm: str) -> list[str]:
         """Return the names of all evaluations of the arm, also of models measured while stages train."""

@@ -61,7 +61,7 @@ def mark(
     """
     memory = validity.Memory.load()
     reasons: dict[Path, str | None] = {}
-    for node in (*nodes, *later):
+    for node in filter(_is_begun, (*nodes, *later)):
         path = Path(node.sentinel)
         reasons[path] = _displaced(path, _made(node)) or validity.of_node(graph, node, memory.digest)
         if path.exists() and reasons[path] is None:
@@ -83,9 +83,21 @@ def mark(
         else:
             # Snakemake compares small inputs by content, so each marker differs from all earlier markers
             marker(path).write_text(f"{reason}\n{time_ns()}\n", encoding="utf-8")
-    silent = {Path(node.sentinel) for node in later} - {Path(node.sentinel) for node in nodes}
-    told = {path: reason for path, reason in reasons.items() if reason and path not in silent}
+    silent = {node.sentinel for node in later} - {node.sentinel for node in nodes}
+    told = {path: reason for path, reason in reasons.items() if reason and str(path) not in silent}
     return [f"{path}: {reason}; redoing it" for path, reason in told.items()]
+
+
+def _is_begun(node: Node) -> bool:
+    """Return whether the folder of a node's files exists; without it no file can be marked or displaced.
+
+    Raises OSError if something else stands in the way of the folder.
+    """
+    try:
+        os.stat(node.folder)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _of_page(page: Path, table: Path, digest: validity.Digest) -> str | None:
