@@ -55,7 +55,8 @@ BENCHMARKS = (
     "(python tests/benchmarks/grpo_speed.py --out {output.stage}"
     " && python tests/benchmarks/grpo_speed.py --recipe r1_zero --out {output.small}"
     " && python tests/benchmarks/grpo_ladder.py --out {output.ladder}"
-    " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}) 2> {log}"
+    " && python tests/benchmarks/grid_speed.py --cores {threads} --out {output.grid}"
+    " && python tests/benchmarks/plan_speed.py --out {output.plan}) 2> {log}"
 )
 FAULTS = "(python tests/faults/table.py && python tests/faults/kills.py 200) 2> {log}"
 # status 1 means that a job does not fit its machine; the printed plan says so too, so it is no failure

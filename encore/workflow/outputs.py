@@ -28,6 +28,7 @@ BENCHMARKS = {
     "small": "results/benchmarks/small_speed.csv",
     "ladder": "results/benchmarks/grpo_ladder.csv",
     "grid": "results/benchmarks/grid_speed.csv",
+    "plan": "results/benchmarks/plan_speed.csv",
 }
 WILDCARDS = dict.fromkeys(("recipe", "stage", "checkpoint"), IDENTIFIER)
 WILDCARDS |= dict.fromkeys(("scale", "arm"), NAME)

@@ -30,7 +30,7 @@ rule benchmarks:
         "results/benchmarks/speed.log",
     threads: workflow.cores  # nothing else runs beside a timed pair
     message:
-        "time the grpo stage, of a real model too, and a grid of objectives, against plain TRL"
+        "time the grpo stage, of a real model too, and a grid, against plain TRL; and large plans"
     shell:
         commands.BENCHMARKS
 

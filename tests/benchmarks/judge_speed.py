@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import yaml
@@ -66,11 +67,10 @@ def study(folder: Path, form: str, runs: int, steps: int) -> Path:
     return path
 
 
-def judged(path: Path) -> dict[str, float]:
-    """Judge a study in a process of its own, and return what that took."""
+def spent(command: list[str], folder: Path, said: IO[str] | None = None) -> dict[str, float]:
+    """Run a command in a folder, and return what that took; the file `said` gets all that it prints."""
     load, began = os.getloadavg()[0], time.perf_counter()
-    command = [sys.executable, "-m", "encore", "judge", str(path)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=folder, stdout=said or subprocess.DEVNULL, stderr=said)
     _, status, usage = os.wait4(process.pid, 0)  # of this child and its own children alone
     if os.waitstatus_to_exitcode(status):
         raise SystemExit(f"{' '.join(command)} failed")
@@ -88,7 +88,8 @@ def rows(runs: int, steps: int) -> Iterator[dict[str, object]]:
         with tempfile.TemporaryDirectory() as temporary:
             path = study(Path(temporary), form, runs, steps)
             size = sum(file.stat().st_size for file in path.parent.rglob("*")) / 2**20
-            for metric, value in judged(path).items():
+            command = [sys.executable, "-m", "encore", "judge", str(path)]
+            for metric, value in spent(command, ROOT).items():
                 yield {
                     "form": form,
                     "runs": runs,

@@ -136,6 +136,7 @@ def test_targets_are_checked(demo, target, message):
          [Node("demo", "cpu", "hot", 1, "after", "eval")]),
         ("results/benchmarks/grpo_speed.csv", []),
         ("results/benchmarks/grid_speed.csv", []),
+        ("results/benchmarks/plan_speed.csv", []),
         ("clean_checkpoints", []),
         ("gallery", []),
         ("faults", []),

@@ -53,6 +53,13 @@ def finished(demo, project, monkeypatch) -> Callable[[], list[str]]:
     return say
 
 
+def test_a_file_in_the_place_of_a_folder_is_an_error(demo, project, monkeypatch):
+    monkeypatch.chdir(project.folder)
+    Path("results").write_text("")
+    with pytest.raises(NotADirectoryError):
+        marks.mark(demo, [STAGE, EVALUATION], {})
+
+
 def cut(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])

@@ -3,10 +3,13 @@
 from collections import namedtuple
 from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import yaml
 from papers import GRAPH, RECIPES
+from snakemake_executor_plugin_slurm import Executor
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 
@@ -86,3 +89,18 @@ def test_ten_days_are_asked_for_by_two():
     """R1-Zero's 198 hours: sbatch -t takes minutes, and 14,400 of them are ten days."""
     assert GRAPH.resources(Node("r1_zero", "paper", "base-recipe", 0, "grpo", "stage")).runtime == 10 * DAY
     assert " -t 2880 " in get_submit_command(Job(asked("r1_zero", "grpo"), 1), PARAMS)
+
+
+def test_the_executor_has_no_arrays_that_a_grid_could_use():
+    """It leaves out jobs that are not all that can start; once it submits them, change docs/slurm.md.
+
+    Snakemake gives it 50 of 500 jobs, as many as the profile lets into the queue.
+    """
+    jobs = [Mock(rule=SimpleNamespace(name="train"), is_group=lambda: False) for _ in range(500)]
+    executor = Mock(array_jobs={"train"}, max_array_size=1000, workflow=Mock(dag=Mock(ready_jobs=jobs[50:])))
+    Executor.run_jobs(executor, jobs[:50])
+    executor._submit_array_jobs.assert_not_called()
+    executor._submit_job.assert_not_called()
+    executor.array_jobs = set()
+    Executor.run_jobs(executor, jobs[:50])
+    assert executor._submit_job.call_count == 50
