@@ -198,6 +198,25 @@ def test_the_table_of_what_each_change_to_grpo_brings_is_that_of_its_benchmark()
         assert f"| {row['rung']} | {speed:.2f} x | {memory:.2f} x | {learned:.2f} | {scored:.2f} |" in text
 
 
+def test_the_table_of_large_plans_is_that_of_its_benchmark():
+    text = (ROOT / "docs/slurm.md").read_text(encoding="utf-8")
+    grids: dict[tuple[str, str, int], dict[str, float]] = {}
+    with (ROOT / "results/published/plan_speed.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            grid = (row["target"], row["seeds"], int(row["jobs"]))
+            grids.setdefault(grid, {})[row["metric"]] = float(row["value"])
+    for (target, seeds, jobs), took in grids.items():
+        measured = f"{took['wall_s']:.0f} | {took['cpu_s']:.0f} | {took['memory_mib']:.0f}"
+        assert f"| `{target}` | {seeds} | {jobs:,} | {measured} |" in text
+    ends = [(jobs, took) for (target, _, jobs), took in grids.items() if target == "everything"]
+    (few, less), *_, (many, more) = ends
+    milliseconds = 1000 * (more["cpu_s"] - less["cpu_s"]) / (many - few)
+    kib = 1024 * (more["memory_mib"] - less["memory_mib"]) / (many - few)
+    assert f"{milliseconds:.1f} milliseconds of a processor and {kib:.0f} KiB for each further job" in text
+    assert more["wall_s"] <= 60
+    assert more["memory_mib"] <= 2048
+
+
 def test_the_numbers_of_the_self_rewarding_collapse_are_those_of_its_record():
     text = (ROOT / "docs/collapse.md").read_text(encoding="utf-8")
     with gzip.open(ROOT / "results/published/iterative-cpu/numbers.csv.gz", "rt") as file:

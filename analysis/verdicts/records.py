@@ -54,9 +54,10 @@ of claims, simulated by `python tests/conformance/decision_rule.py`; `grpo_speed
 and `grid_speed.csv`, the speed of our trainers against plain TRL on a toy, a real model and a grid;
 `grpo_ladder.csv`, what each of our changes brings on lengths as a reasoning model has;
 `gpu_runs.csv`, what trainings on a GPU took; `judge_speed.csv`, what `encore judge` takes for a
-thousand runs of 10,000 steps; `harness.csv`, a model's scores by lm-eval's own settings beside published
-ones, and those after RL at scale small (vLLM sampled GSM8K); `other_bases.csv`, what a claim came to on
-base models of other pretraining seeds (commit 383c959 with another `seed` in recipes/bases/tiny_lm.yaml).
+thousand runs of 10,000 steps; `plan_speed.csv`, what Snakemake takes to plan grids of thousands of
+jobs; `harness.csv`, a model's scores by lm-eval's own settings beside published ones, and those after
+RL at scale small (vLLM sampled GSM8K); `other_bases.csv`, what a claim came to on base models of other
+pretraining seeds (commit 383c959 with another `seed` in recipes/bases/tiny_lm.yaml).
 """
 
 

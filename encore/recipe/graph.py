@@ -48,7 +48,7 @@ class Node:
 
     @property
     def without_seed(self) -> tuple[str, ...]:
-        """What the node has in common with the same node of every other seed."""
+        """The fields that the node shares with the same node of every other seed."""
         return self.recipe, self.scale, self.arm, self.name, self.kind
 
     def reference(self, text: str) -> tuple[str, str, str | None]:
