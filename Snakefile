@@ -11,13 +11,22 @@ snakemake --cores preflight --config recipe=r1    two steps of each stage, befor
 """
 
 from encore.recipe.looks import LOOK
-from encore.workflow import commands, console
+from encore.workflow import commands, console, store
 from encore.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES
 from encore.workflow.outputs import EVAL, REPORT, STAGE, WILDCARDS
 from encore.workflow.start import start
 
 QUICKSTART = "r1_zero"
-JOBS, LOCK = start(config, QUICKSTART, workflow.is_main_process, checkpoints)  # LOCK: held until the end
+# LOCK: held until the end
+JOBS, LOCK = start(config, QUICKSTART, workflow.is_main_process, checkpoints, workflow.storage_settings)
+
+if JOBS.store:  # results and checkpoints lie in a bucket, and jobs may run on machines without this folder
+
+    localrules:
+        report,
+
+    envvars:
+        *store.variables(),
 
 
 wildcard_constraints:
@@ -46,6 +55,7 @@ rule train:
         unpack(JOBS.upstream),
     output:
         **STAGE_FILES,
+        **JOBS.notes("train"),
     log:
         f"{STAGE}/train.log",
     threads: JOBS.threads
@@ -64,6 +74,7 @@ rule evaluate:
         unpack(JOBS.upstream),
     output:
         **EVAL_FILES,
+        **JOBS.notes("evaluate"),
     log:
         f"{EVAL}.log",
     resources:
@@ -98,6 +109,7 @@ rule report:
         JOBS.members,
     output:
         **REPORT_FILES,
+        **JOBS.notes("report"),
         page=f"{REPORT}.html",
     log:
         f"{REPORT}.html.log",

@@ -16,7 +16,8 @@ from encore.recipe.looks import AUTO, LOOKS, Look, path
 from encore.runtime import digests
 from encore.workflow import looks, marks, resources
 from encore.workflow.choice import Choice, selection
-from encore.workflow.outputs import Report
+from encore.workflow.outputs import EVAL_FILES, REPORT, REPORT_FILES, STAGE_FILES, Report
+from encore.workflow.store import Store
 from encore.workflow.targets import at_scale
 
 
@@ -25,6 +26,7 @@ class Jobs:
     graph: Graph
     choice: Choice
     checkpoints: Any = None  # Snakemake's checkpoints of the rule `look`
+    store: Store | None = None  # the bucket of results and checkpoints; None if jobs share a folder
 
     def nodes(self, requested: Iterable[Report | Node]) -> list[Node]:
         """Return the requested nodes and the nodes that requested reports show, with all upstream nodes."""
@@ -178,6 +180,7 @@ class Jobs:
             # resumable state is no output, because Snakemake deletes outputs before a job
             "checkpoints": lambda w: _state(self.graph, _node(w)),
             "threads": self.threads,
+            "carried": self._carried,
         }
 
     def of_evaluation(self) -> dict[str, Callable[..., Any]]:
@@ -188,7 +191,34 @@ class Jobs:
             # Snakemake does not compare a function of `input` with the last run's; the lineage covers it
             "judges": lambda w, input: self.judges(w),
             **self._made_from(),
+            "carried": self._carried,
         }
+
+    def _carried(self, w: Any, input: Any) -> str:
+        """Return the beginning of the command of a node's job if its files lie in a bucket, else "".
+
+        Snakemake does not compare it with the last run's, as it has a parameter `input`.
+        """
+        if not self.store:
+            return ""
+        node = _node(w)
+        step, inputs = self.graph.measured(node)[1], self.graph.inputs(node)
+        at = {"model": f"@{step}"} if step else {}
+        products = [f"{source.sentinel}{at.get(role, '')}" for role, source in inputs.items()]
+        state = ["--state", f"checkpoints/{_state(self.graph, node)}"] if node.kind == "stage" else []
+        return self.store.command("--result", node.sentinel, *state, products=products)
+
+    def notes(self, rule: str) -> dict[str, str]:
+        """Return the notes beside a rule's results as further outputs, so that a bucket has them too.
+
+        In a folder they are no outputs: a user may delete a list of digests to keep a changed result.
+        """
+        if not self.store:
+            return {}
+        result = {"train": STAGE_FILES["metrics"], "evaluate": EVAL_FILES["scores"]}
+        result["report"] = REPORT_FILES["table"]
+        page = {"page_digests": f"{REPORT}.sha256"} if rule == "report" else {}
+        return {"digests": str(digests.listing(result[rule])), "made_from": str(digests.record(result[rule]))} | page
 
     def _made_from(self) -> dict[str, Callable[[Any], str]]:
         """Return params for the lineage of a node, and for the file into which the lineage is written."""
@@ -252,6 +282,9 @@ class Jobs:
             "seeds": self.seeds,
             "judged": lambda w: self._judged(_report(w), self._looks(_report(w), planned=True)),
             "record": lambda w: str(digests.record(_report(w).table)),
+            "carried": lambda w, input: (
+                self.store.command("--results", "--result", str(_report(w).table)) if self.store else ""
+            ),
         }
 
     def named(self, w: Any) -> str:
