@@ -116,13 +116,13 @@ rule report:
     params:
         **JOBS.of_report(),
     message:
-        "write {output.page}"
+        f"write {commands.PAGE}"
     shell:
         commands.WRITE_REPORT
 
 
 onsuccess:
-    console.show_made(workflow.dag.finished_jobs)
+    console.show_made(workflow.dag.finished_jobs, JOBS.store)
 
 
 onerror:

@@ -44,9 +44,7 @@ SETTLED = 2 * 10**9  # nanoseconds; two writes within a tick of the clock have t
 # -- of a result ---------------------------------------------------------------------------------------------
 
 
-def of_node(
-    graph: Graph, node: Node, digest: Digest = digests.of_file, stored: bool = False
-) -> str | None:
+def of_node(graph: Graph, node: Node, digest: Digest = digests.of_file, stored: bool = False) -> str | None:
     """Return why a node's result does not hold; None if it holds, or if there is no result.
 
     If `stored`, products that are not here lie in a bucket, and a missing one is no reason.

@@ -43,7 +43,7 @@ class Bucket:
     @classmethod
     def at(cls, url: str) -> "Bucket":
         """Return the part of a bucket that `url`, s3://BUCKET/FOLDER, names."""
-        import boto3  # imported here, because only runs with a storage have it
+        import boto3  # imported here, because only runs with a bucket have it
 
         bucket, _, folder = url.removeprefix("s3://").partition("/")
         return cls(boto3.resource("s3").Bucket(bucket), f"{folder}/" if folder else "")
@@ -71,22 +71,27 @@ class Bucket:
         self.bucket.Object(f"{self.folder}{path.as_posix()}").delete()
 
 
-def get_results(bucket: Bucket) -> int:
-    """Bring the files of all results that are not here, or older here, and return their number.
-
-    Markers (.stale) stay in their folder: each run decides anew what no longer holds.
-    """
-    brought = 0
+def get_results(bucket: Bucket) -> None:
+    """Bring the files of all results that are not here, or are older here."""
     for path, entry in bucket.files("results/"):
         stored = entry.last_modified.timestamp()
         stat = path.stat() if path.is_file() else None
-        same = stat and stat.st_size == entry.size and stat.st_mtime >= stored
-        if same or path.suffix == ".stale":
+        if stat and stat.st_size == entry.size and stat.st_mtime >= stored:
             continue
         bucket.get(path, path)
         os.utime(path, (stored, stored))
-        brought += 1
-    return brought
+
+
+@contextlib.contextmanager
+def told(url: str) -> Iterator[None]:
+    """Raise a UserError with one line in place of an error of the connection to the bucket at `url`."""
+    from boto3.exceptions import Boto3Error  # imported here, as boto3 is
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError, Boto3Error) as error:
+        raise UserError(f"{url}: {error}") from None
 
 
 def get_product(bucket: Bucket, product: str) -> None:
@@ -205,23 +210,28 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; `arguments` defaults to the command line."""
     options = parse(arguments)
-    bucket = Bucket.at(options.url)
-    state = State(bucket, options.state) if options.state else None
     try:
-        for product in options.product:
-            get_product(bucket, product)
-        if options.results:
-            get_results(bucket)
-        if state:
-            state.get()
-        status = run(options.command, state)
-        if status == 0:
-            put_result(bucket, options.result)
-        if state:
-            (state.put if status else state.delete)()
+        with told(options.url):
+            return _carry(options, Bucket.at(options.url))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+
+
+def _carry(options: argparse.Namespace, bucket: Bucket) -> int:
+    """Bring what the job reads, run it, store what it made, and return its exit status."""
+    state = State(bucket, options.state) if options.state else None
+    for product in options.product:
+        get_product(bucket, product)
+    if options.results:
+        get_results(bucket)
+    if state:
+        state.get()
+    status = run(options.command, state)
+    if status == 0:
+        put_result(bucket, options.result)
+    if state:
+        (state.put if status else state.delete)()
     return status
 
 

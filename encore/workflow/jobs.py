@@ -218,7 +218,10 @@ class Jobs:
         result = {"train": STAGE_FILES["metrics"], "evaluate": EVAL_FILES["scores"]}
         result["report"] = REPORT_FILES["table"]
         page = {"page_digests": f"{REPORT}.sha256"} if rule == "report" else {}
-        return {"digests": str(digests.listing(result[rule])), "made_from": str(digests.record(result[rule]))} | page
+        return {
+            "digests": str(digests.listing(result[rule])),
+            "made_from": str(digests.record(result[rule])),
+        } | page
 
     def _made_from(self) -> dict[str, Callable[[Any], str]]:
         """Return params for the lineage of a node, and for the file into which the lineage is written."""

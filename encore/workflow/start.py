@@ -63,7 +63,8 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
     capacity.check_capacity(jobs.graph, [node for node in nodes if not Path(node.sentinel).exists()])
     lock = _lock(runs_jobs)
     if lock and jobs.store:
-        carry.get_results(carry.Bucket.at(jobs.store.url))
+        with carry.told(jobs.store.url):
+            carry.get_results(carry.Bucket.at(jobs.store.url))
     if lock:
         _mark(jobs, requested, nodes)
     if lock and not runs_jobs:
@@ -111,7 +112,9 @@ def busy(holder: str) -> NoReturn:
 def _mark(jobs: Jobs, requested: Sequence[Report | Node], nodes: Sequence[Node]) -> None:
     """Mark the results that no longer hold, with a line for each on stderr."""
     try:
-        lines = marks.mark(jobs.graph, nodes, jobs.judgements(requested), jobs.later(requested), bool(jobs.store))
+        lines = marks.mark(
+            jobs.graph, nodes, jobs.judgements(requested), jobs.later(requested), bool(jobs.store)
+        )
     except OSError as error:
         raise UserError(f"{error.filename}: {error.strerror}; mend that and run the same command") from None
     for line in lines:

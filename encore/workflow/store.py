@@ -38,6 +38,10 @@ class Store:
             if not copies.is_symlink():
                 raise UserError(f"{copies}: a folder; expected a link to results/; remove it") from None
 
+    def place(self, file: str) -> str:
+        """Return the path, relative to the folder of the run, of what may be one of Snakemake's copies."""
+        return file.removeprefix(f"{self.copies}/")
+
     def command(self, *options: str, products: Iterable[str] = ()) -> str:
         """Return the beginning of a job's command: what carries the job's files from and to the bucket.
 
@@ -68,4 +72,3 @@ def of(settings: Any) -> Store | None:
 def variables() -> list[str]:
     """Return the environment variables that jobs on other machines get with their values here."""
     return [name for name in VARIABLES if name in os.environ]
-
