@@ -11,10 +11,11 @@ snakemake --cores preflight --config recipe=r1    two steps of each stage, befor
 """
 
 from encore.recipe.looks import LOOK
-from encore.workflow import commands, console, store
+from encore.workflow import commands, console
 from encore.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES
 from encore.workflow.outputs import EVAL, REPORT, STAGE, WILDCARDS
 from encore.workflow.start import start
+from encore.workflow.storage import notes, variables
 
 QUICKSTART = "r1_zero"
 # LOCK: held until the end
@@ -26,7 +27,7 @@ if JOBS.store:  # results and checkpoints lie in a bucket, and jobs may run on m
         report,
 
     envvars:
-        *store.variables(),
+        *variables(),
 
 
 wildcard_constraints:
@@ -55,7 +56,7 @@ rule train:
         unpack(JOBS.upstream),
     output:
         **STAGE_FILES,
-        **JOBS.notes("train"),
+        **notes(JOBS.store, "train"),
     log:
         f"{STAGE}/train.log",
     threads: JOBS.threads
@@ -74,7 +75,7 @@ rule evaluate:
         unpack(JOBS.upstream),
     output:
         **EVAL_FILES,
-        **JOBS.notes("evaluate"),
+        **notes(JOBS.store, "evaluate"),
     log:
         f"{EVAL}.log",
     resources:
@@ -109,7 +110,7 @@ rule report:
         JOBS.members,
     output:
         **REPORT_FILES,
-        **JOBS.notes("report"),
+        **notes(JOBS.store, "report"),
         page=f"{REPORT}.html",
     log:
         f"{REPORT}.html.log",

@@ -86,7 +86,7 @@ def get_results(bucket: Bucket) -> None:
 def told(url: str) -> Iterator[None]:
     """Raise a UserError with one line in place of an error of the connection to the bucket at `url`."""
     from boto3.exceptions import Boto3Error  # imported here, as boto3 is
-    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.exceptions import BotoCoreError, ClientError  # imported here, as boto3 is
 
     try:
         yield

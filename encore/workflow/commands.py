@@ -21,7 +21,7 @@ EVALUATED = f"{NAME}/{{wildcards.checkpoint}}"
 
 
 def _place(pattern: str) -> str:
-    """Return a file's path in results/; {output} would be that of Snakemake's copy if there is a storage."""
+    """Return a file's path in results/; {output} would name its copy if there is a bucket."""
     return pattern.replace("{", "{wildcards.")
 
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from encore.recipe.graph import Node
-from encore.workflow.store import Store
+from encore.workflow.storage import Store
 
 
 def say_planned(nodes: Iterable[Node], user_file: Path | None = None, wait: bool = False) -> None:

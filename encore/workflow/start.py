@@ -13,7 +13,7 @@ from encore.recipe.checks import capacity
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_sound, own_file
 from encore.runtime.lock import only_one
-from encore.workflow import carry, clean, marks, orphans, store, targets, warm
+from encore.workflow import carry, clean, marks, orphans, storage, targets, warm
 from encore.workflow.choice import choice
 from encore.workflow.console import ShowUnchanged, say_planned
 from encore.workflow.jobs import Jobs
@@ -23,7 +23,7 @@ LOCK = Path(".snakemake/encore.lock")
 
 
 def start(
-    config: Mapping[str, Any], quickstart: str, is_main_process: bool, checkpoints: Any, storage: Any = None
+    config: Mapping[str, Any], quickstart: str, is_main_process: bool, checkpoints: Any, settings: Any = None
 ) -> tuple[Jobs, TextIO | None]:
     """Return the jobs of all recipes and, if jobs will run, the lock that keeps other runs out of the folder.
 
@@ -39,7 +39,7 @@ def start(
             chosen = choice(recipes, config)
         except UserError as error:  # the broken recipe may be the one that the user means
             raise next(iter(broken.values()), error) from None
-        kept_in = store.of(storage) if storage else None
+        kept_in = storage.of(settings) if settings else None
         if kept_in and chosen.auto:
             raise UserError("--config seeds: auto needs results in a folder; expected a number of seeds")
         jobs = Jobs(Graph(recipes), chosen, checkpoints, kept_in)

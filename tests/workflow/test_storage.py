@@ -16,7 +16,7 @@ import pytest
 from encore.errors import UserError
 from encore.runtime import sentinel
 from encore.runtime.ports import free_ports
-from encore.workflow import carry, store
+from encore.workflow import carry, storage
 
 boto3 = pytest.importorskip("boto3", reason="snakemake-storage-plugin-s3 is of the extra kubernetes")
 BUCKET = "s3://encore/runs/ours"
@@ -231,7 +231,7 @@ def test_another_storage_is_told(provider, url, line):
         local_storage_prefix = Path(".snakemake/storage")
 
     with pytest.raises(UserError) as mistake:
-        store.of(Settings)
+        storage.of(Settings)
     assert mistake.value.lines == [line]
 
 

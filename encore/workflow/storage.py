@@ -16,10 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from encore.errors import UserError
+from encore.recipe.graph import Graph, Node
+from encore.runtime import digests
+from encore.workflow.outputs import EVAL_FILES, REPORT, REPORT_FILES, STAGE_FILES
 
 # what the jobs of another machine need for the bucket and for models of the Hub, if it is set here
-VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL")
-VARIABLES += ("AWS_DEFAULT_REGION", "HF_TOKEN")
+VARIABLES = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_ENDPOINT_URL",
+    "AWS_DEFAULT_REGION",
+    "HF_TOKEN",
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,49 @@ def of(settings: Any) -> Store | None:
         raise UserError(f"--default-storage-prefix: expected s3://BUCKET/FOLDER, got {url or 'nothing'}")
     bucket_and_folder = url.removeprefix("s3://").rstrip("/")
     return Store(f"s3://{bucket_and_folder}", settings.local_storage_prefix / provider / bucket_and_folder)
+
+
+def state_of(graph: Graph, node: Node) -> str:
+    """Return the folder, in checkpoints/, of a stage's training state and product, named by its lineage."""
+    return f"{node.folder.removeprefix('results/')}/{graph.lineage(node)[:12]}"
+
+
+# Snakemake calls the two functions below with `input`, so that it does not compare what they return with what
+# they returned in the last run
+
+
+def around(store: Store | None, graph: Graph, node: Node) -> str:
+    """Return the beginning of the command of a node's job; "" if jobs share the folder of the run."""
+    if not store:
+        return ""
+    step, inputs = graph.measured(node)[1], graph.inputs(node)
+    at = {"model": f"@{step}"} if step else {}
+    products = [f"{source.sentinel}{at.get(role, '')}" for role, source in inputs.items()]
+    state = ["--state", f"checkpoints/{state_of(graph, node)}"] if node.kind == "stage" else []
+    return store.command("--result", node.sentinel, *state, products=products)
+
+
+def around_report(store: Store | None, table: Path) -> str:
+    """Return the beginning of a report's command; "" if jobs share the folder of the run."""
+    return store.command("--results", "--result", str(table)) if store else ""
+
+
+def notes(store: Store | None, rule: str) -> dict[str, str]:
+    """Return the notes beside a rule's results as further outputs, so that a bucket has them too.
+
+    In a shared folder they are no outputs: a user may delete a list of digests to keep a changed result.
+    """
+    if not store:
+        return {}
+    results = {
+        "train": STAGE_FILES["metrics"],
+        "evaluate": EVAL_FILES["scores"],
+        "report": REPORT_FILES["table"],
+    }
+    names = {"digests": digests.listing(results[rule]), "made_from": digests.record(results[rule])}
+    if rule == "report":
+        names["page_digests"] = digests.listing(f"{REPORT}.html")
+    return {name: str(file) for name, file in names.items()}
 
 
 def variables() -> list[str]:
