@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,7 +22,16 @@ from encore.workflow import carry, storage
 
 boto3 = pytest.importorskip("boto3", reason="snakemake-storage-plugin-s3 is of the extra kubernetes")
 BUCKET = "s3://encore/runs/ours"
-IN_BUCKET = ("--default-storage-provider", "s3", "--default-storage-prefix", BUCKET)
+PAGE = (Path(__file__).parents[2] / "docs/kubernetes.md").read_text(encoding="utf-8")
+
+
+def options(beginning: str) -> list[str]:
+    """The options of the page's command that begins so, but what it chooses of a recipe."""
+    (command,) = re.findall(rf"^{beginning} r1_zero (.*)$", PAGE, re.MULTILINE)
+    return shlex.split(command.removesuffix(" --config scale=gpu").replace("s3://BUCKET/FOLDER", BUCKET))
+
+
+IN_BUCKET, ON_KUBERNETES = options("snakemake --cores"), options("snakemake")
 RL = "checkpoints/demo/cpu/base-recipe/seed0/rl/"
 EVERY = "EVERY = 60.0"
 
@@ -73,13 +84,13 @@ def elsewhere(project, folder: Path):
 
 @pytest.mark.slow
 def test_another_machine_goes_on_with_what_the_bucket_has(project, bucket, tmp_path_factory):
-    assert len(project.run(*IN_BUCKET, "--keep-storage-local-copies")) == 5
+    assert len(project.run(*IN_BUCKET)) == 5
     page = "results/demo/cpu/quickstart.html"
     assert (project.folder / page).read_text() == "<html>"
     assert {page, "results/base/cpu/base-recipe/seed0/pretrain/metrics.lineage"} <= names(bucket)
     assert not any(name.endswith(".tar") for name in names(bucket))
     other = elsewhere(project, tmp_path_factory.mktemp("other") / "folder")
-    done = other.snakemake(*IN_BUCKET, "--keep-storage-local-copies")
+    done = other.snakemake(*IN_BUCKET)
     assert "Nothing to be done" in done.stderr
     assert done.stdout.splitlines()[-2:] == ["summary of demo quickstart seeds=1", page]
     # a new stage after stages whose weights are in the bucket alone
@@ -88,7 +99,7 @@ def test_another_machine_goes_on_with_what_the_bucket_has(project, bucket, tmp_p
         "rl: {run: toy, needs: {policy: sft}, dial: 1}",
         "rl: {run: toy, needs: {policy: sft}, dial: 2}",
     )
-    made = other.run(*IN_BUCKET, "--keep-storage-local-copies")
+    made = other.run(*IN_BUCKET)
     assert made == ["demo/cpu/base-recipe/seed0/after", "demo/cpu/base-recipe/seed0/rl"]
 
 
@@ -145,11 +156,10 @@ def test_pods_share_nothing_but_the_bucket(project, bucket, cluster, tmp_path_fa
     author = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
     for words in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "all"]):
         subprocess.run(["git", *words], cwd=project.folder, check=True)
-    profile = ["--workflow-profile", "profiles/kubernetes", "--default-storage-prefix", BUCKET]
     cluster.image["TOY_SLEEP"] = "3"
     with (tmp_path_factory.mktemp("log") / "log").open("w+") as log:
         process = subprocess.Popen(
-            [*project.command(*profile), "--seconds-between-status-checks", "1"],
+            [*project.command(*ON_KUBERNETES), "--seconds-between-status-checks", "1"],
             cwd=project.folder,
             env=os.environ | {"KUBECONFIG": str(cluster.config)},
             stdout=log,
