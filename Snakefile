@@ -15,9 +15,19 @@ from encore.workflow import commands, console
 from encore.workflow.outputs import BENCHMARKS, EVAL_FILES, REPORT_FILES, STAGE_FILES
 from encore.workflow.outputs import EVAL, REPORT, STAGE, WILDCARDS
 from encore.workflow.start import start
+from encore.workflow.storage import notes, variables
 
 QUICKSTART = "r1_zero"
-JOBS, LOCK = start(config, QUICKSTART, workflow.is_main_process, checkpoints)  # LOCK: held until the end
+# LOCK: held until the end
+JOBS, LOCK = start(config, QUICKSTART, workflow.is_main_process, checkpoints, workflow.storage_settings)
+
+if JOBS.store:  # results and checkpoints lie in a bucket, and jobs may run on machines without this folder
+
+    localrules:
+        report,
+
+    envvars:
+        *variables(),
 
 
 wildcard_constraints:
@@ -46,6 +56,7 @@ rule train:
         unpack(JOBS.upstream),
     output:
         **STAGE_FILES,
+        **notes(JOBS.store, "train"),
     log:
         f"{STAGE}/train.log",
     threads: JOBS.threads
@@ -64,6 +75,7 @@ rule evaluate:
         unpack(JOBS.upstream),
     output:
         **EVAL_FILES,
+        **notes(JOBS.store, "evaluate"),
     log:
         f"{EVAL}.log",
     resources:
@@ -98,19 +110,20 @@ rule report:
         JOBS.members,
     output:
         **REPORT_FILES,
+        **notes(JOBS.store, "report"),
         page=f"{REPORT}.html",
     log:
         f"{REPORT}.html.log",
     params:
         **JOBS.of_report(),
     message:
-        "write {output.page}"
+        f"write {commands.PAGE}"
     shell:
         commands.WRITE_REPORT
 
 
 onsuccess:
-    console.show_made(workflow.dag.finished_jobs)
+    console.show_made(workflow.dag.finished_jobs, JOBS.store)
 
 
 onerror:

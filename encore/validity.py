@@ -44,13 +44,18 @@ SETTLED = 2 * 10**9  # nanoseconds; two writes within a tick of the clock have t
 # -- of a result ---------------------------------------------------------------------------------------------
 
 
-def of_node(graph: Graph, node: Node, digest: Digest = digests.of_file) -> str | None:
-    """Return why a node's result does not hold; None if it holds, or if there is no result."""
+def of_node(graph: Graph, node: Node, digest: Digest = digests.of_file, stored: bool = False) -> str | None:
+    """Return why a node's result does not hold; None if it holds, or if there is no result.
+
+    If `stored`, products that are not here lie in a bucket, and a missing one is no reason.
+    """
     result = Path(node.sentinel)
     if not result.exists():
         return None
     reason = of_result(result, graph.lineage(node), digest)
-    return reason or (of_stage(result, digest) if node.kind == "stage" else of_evaluation(graph, node))
+    if node.kind != "stage":
+        return reason or of_evaluation(graph, node)
+    return reason or of_stage(result, digest, stored)
 
 
 def of_result(result: Path, made_from: str, digest: Digest = digests.of_file) -> str | None:
@@ -85,10 +90,11 @@ def changed(result: Path, digest: Digest = digests.of_file) -> str | None:
     return None
 
 
-def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None:
+def of_stage(metrics_json: Path, digest: Digest = digests.of_file, stored: bool = False) -> str | None:
     """Return why a stage's product or inputs are no longer as metrics.json says; None if they are.
 
-    A missing input is no reason, because the inputs of a result may be deleted before the result.
+    A missing input is no reason, because the inputs of a result may be deleted before the result. Neither is
+    a missing product if `stored`.
     """
     try:
         data = sentinel.read_sentinel(metrics_json)
@@ -96,7 +102,7 @@ def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None
         return "it does not exist"
     except (OSError, ValueError):
         return "it is not readable"
-    if reason := of_products(data, digest=digest):
+    if reason := of_products(data, digest=digest, stored=stored):
         return reason
     for role, path in data.get("upstream", {}).items():
         if _now(Path(path)) not in (None, data.get("inputs", {}).get(role)):
@@ -104,13 +110,18 @@ def of_stage(metrics_json: Path, digest: Digest = digests.of_file) -> str | None
     return None
 
 
-def of_products(data: Mapping[str, Any], root: Path = Path(), digest: Digest = digests.of_file) -> str | None:
+def of_products(
+    data: Mapping[str, Any], root: Path = Path(), digest: Digest = digests.of_file, stored: bool = False
+) -> str | None:
     """Return a phrase about a missing or changed model of a stage; None if all are unchanged.
 
-    `data` is the content of the stage's metrics.json, and `root` the folder of the run.
+    `data` is the content of the stage's metrics.json, and `root` the folder of the run. If `stored`, a model
+    that is not here lies in a bucket.
     """
     for product in sentinel.products(data):
         folder = root / product["model"]
+        if stored and not folder.exists():
+            continue
         if not folder.is_dir():
             return f"its model {product['model']} is missing"
         same_sizes = product.get("files") in (None, sentinel.sizes(folder))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from encore.recipe.graph import RUN
 from encore.workflow import after_job, warm
+from encore.workflow.outputs import EVAL_FILES, REPORT, REPORT_FILES, STAGE_FILES
 
 
 def _literal(command: str) -> str:
@@ -18,6 +19,15 @@ NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")
 TRAINED = f"{NAME}/{{wildcards.stage}}"
 EVALUATED = f"{NAME}/{{wildcards.checkpoint}}"
 
+
+def _place(pattern: str) -> str:
+    """Return a file's path in results/; {output} would name its copy if there is a bucket."""
+    return pattern.replace("{", "{wildcards.")
+
+
+METRICS, SCORES = _place(STAGE_FILES["metrics"]), _place(EVAL_FILES["scores"])
+PAGE, TABLE = _place(f"{REPORT}.html"), _place(REPORT_FILES["table"])
+
 # the last command of a job; see encore/workflow/after_job.py
 AFTER_JOB = _literal(f"python -I -S {shlex.quote(after_job.__file__)}")
 NOTE = f"&& {AFTER_JOB} made"
@@ -25,27 +35,27 @@ NOTE = f"&& {AFTER_JOB} made"
 TOLD = f"2> /dev/null || {AFTER_JOB} ended $? {{log}}"
 TRAIN = (
     "{{ OMP_NUM_THREADS={params.threads} MKL_NUM_THREADS={params.threads}"
-    f" {_literal(warm.command('encore.stages'))}"
+    f" {{params.carried}} {_literal(warm.command('encore.stages'))}"
     " {params.kind} --config {params.config:q} --seed {wildcards.seed}"
     f" {{params.inputs}} --name {TRAINED} --checkpoints checkpoints/{{params.checkpoints}}"
     " --threads {params.threads} --gpus {resources.gpu} --vllm-gpus {resources.vllm_gpu}"
     " --nodes {resources.nodes} --shard {resources.shard} --track {resources.track}"
-    " --out {output.metrics} 2> {log}; }}"
-    f" {TOLD} {NOTE} {{output.metrics}} {{params.lineage}}"
+    f" --out {METRICS} 2> {{log}}; }}}}"
+    f" {TOLD} {NOTE} {METRICS} {{params.lineage}}"
 )
 EVALUATE = (
     "{{ OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
-    f" {_literal(warm.command('evals.evaluate'))}"
+    f" {{params.carried}} {_literal(warm.command('evals.evaluate'))}"
     " --config {params.config:q} --model {params.model:q} {params.judges}"
     f" --name {EVALUATED} --gpus {{resources.gpu}}"
-    " --out {output.scores} --samples {output.samples} 2> {log}; }}"
-    f" {TOLD} {NOTE} {{output.scores}} {{params.lineage}}"
+    f" --out {SCORES} --samples {_place(EVAL_FILES['samples'])} 2> {{log}}; }}}}"
+    f" {TOLD} {NOTE} {SCORES} {{params.lineage}}"
 )
 
 WRITE_REPORT = (
-    "python -m analysis.report {params.of} --scale {wildcards.scale} --seeds {params.seeds}"
-    " --report {wildcards.report} --out {output.page} 2> {log}"
-    f" {NOTE} {{output.page}} {NOTE} {{output.table}} {{params.judged}}"
+    "{params.carried} python -m analysis.report {params.of} --scale {wildcards.scale}"
+    f" --seeds {{params.seeds}} --report {{wildcards.report}} --out {PAGE} 2> {{log}}"
+    f" {NOTE} {PAGE} {NOTE} {TABLE} {{params.judged}}"
 )
 LOOK = (
     "python -m analysis.look {params.of} --scale {wildcards.scale} --seeds {wildcards.look}"

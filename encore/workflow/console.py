@@ -12,6 +12,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from encore.recipe.graph import Node
+from encore.workflow.storage import Store
 
 
 def say_planned(nodes: Iterable[Node], user_file: Path | None = None, wait: bool = False) -> None:
@@ -31,9 +32,10 @@ def say_planned(nodes: Iterable[Node], user_file: Path | None = None, wait: bool
             atexit.register(beside.wait)
 
 
-def show_made(jobs: Iterable[Any]) -> None:
+def show_made(jobs: Iterable[Any], store: Store | None) -> None:
     """Print summary and path of each report that is among the outputs of these Snakemake jobs."""
     files = {str(file) for job in jobs for file in job.output}
+    files = {store.place(file) for file in files} if store else files
     _show(sorted(Path(file) for file in files if file.endswith(".html")))
 
 

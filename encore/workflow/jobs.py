@@ -14,7 +14,7 @@ from encore.recipe.document import CHOSEN
 from encore.recipe.graph import Graph, Node
 from encore.recipe.looks import AUTO, LOOKS, Look, path
 from encore.runtime import digests
-from encore.workflow import looks, marks, resources
+from encore.workflow import looks, marks, resources, storage
 from encore.workflow.choice import Choice, selection
 from encore.workflow.outputs import Report
 from encore.workflow.targets import at_scale
@@ -25,6 +25,7 @@ class Jobs:
     graph: Graph
     choice: Choice
     checkpoints: Any = None  # Snakemake's checkpoints of the rule `look`
+    store: storage.Store | None = None  # the bucket of results and checkpoints; None if jobs share a folder
 
     def nodes(self, requested: Iterable[Report | Node]) -> list[Node]:
         """Return the requested nodes and the nodes that requested reports show, with all upstream nodes."""
@@ -168,7 +169,7 @@ class Jobs:
         """Return the recipe's number of threads, whatever --cores says, because it changes the results."""
         return self.graph.stage(_node(w)).threads
 
-    def of_training(self) -> dict[str, Callable[[Any], Any]]:
+    def of_training(self) -> dict[str, Callable[..., Any]]:
         """Return the params of the rule `train`."""
         return {
             "kind": lambda w: self.graph.stage(_node(w)).run,
@@ -176,8 +177,9 @@ class Jobs:
             "inputs": lambda w: _options(self.graph.inputs(_node(w))),
             **self._made_from(),
             # resumable state is no output, because Snakemake deletes outputs before a job
-            "checkpoints": lambda w: _state(self.graph, _node(w)),
+            "checkpoints": lambda w: storage.state_of(self.graph, _node(w)),
             "threads": self.threads,
+            "carried": lambda w, input=(): storage.around(self.store, self.graph, _node(w)),
         }
 
     def of_evaluation(self) -> dict[str, Callable[..., Any]]:
@@ -188,6 +190,7 @@ class Jobs:
             # Snakemake does not compare a function of `input` with the last run's; the lineage covers it
             "judges": lambda w, input: self.judges(w),
             **self._made_from(),
+            "carried": lambda w, input=(): storage.around(self.store, self.graph, _node(w)),
         }
 
     def _made_from(self) -> dict[str, Callable[[Any], str]]:
@@ -245,13 +248,14 @@ class Jobs:
         markers = [*marks.markers(report.table), *marks.markers(report.page)]
         return [*_files(self.grid(report, taken), taken, w), *markers]
 
-    def of_report(self) -> dict[str, Callable[[Any], Any]]:
+    def of_report(self) -> dict[str, Callable[..., Any]]:
         """Return the params of the rule `report`."""
         return {
             "of": self.named,
             "seeds": self.seeds,
             "judged": lambda w: self._judged(_report(w), self._looks(_report(w), planned=True)),
             "record": lambda w: str(digests.record(_report(w).table)),
+            "carried": lambda w, input=(): storage.around_report(self.store, _report(w).table),
         }
 
     def named(self, w: Any) -> str:
@@ -283,11 +287,6 @@ def _report(w: Any) -> Report:
 
 def _look(w: Any) -> Path:
     return path(w.recipe, w.scale, int(w.look))
-
-
-def _state(graph: Graph, node: Node) -> str:
-    """Return the folder, in checkpoints/, of a stage's training state and product, named by its lineage."""
-    return f"{node.folder.removeprefix('results/')}/{graph.lineage(node)[:12]}"
 
 
 def _files(nodes: Iterable[Node], taken: Iterable[Look], w: Any) -> list[str]:

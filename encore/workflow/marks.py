@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import time_ns
 
+from snakemake.io import local
+
 from encore import validity
 from encore.recipe.graph import Graph, Node
 from encore.runtime import digests
@@ -28,7 +30,7 @@ def marker(result: str | Path) -> Path:
 def markers(result: str | Path) -> list[str]:
     """Return the result's marker as a list, for the inputs of a rule; [] if the result holds."""
     path = marker(result)
-    return [str(path)] if path.exists() else []
+    return [local(str(path))] if path.exists() else []  # `local`: it is in no storage
 
 
 def waits_for(graph: Graph, node: Node) -> dict[str, Node]:
@@ -51,19 +53,24 @@ def _is_repeated(graph: Graph, node: Node) -> bool:
 
 
 def mark(
-    graph: Graph, nodes: Sequence[Node], reports: Mapping[Path, str], later: Sequence[Node] = ()
+    graph: Graph,
+    nodes: Sequence[Node],
+    reports: Mapping[Path, str],
+    later: Sequence[Node] = (),
+    stored: bool = False,
 ) -> list[str]:
     """Write or remove the marker of each result; return a line for each result that will be made again.
 
     `reports`: file of a table or a look -> the hash of what it should be computed from. A page is made again
     if its tables are gone, as after a failed analysis; Snakemake alone would take the page to be up to date.
     `later`: nodes that later looks may ask for; they are marked, but no line is returned for them.
+    `stored`: whether products that are not here lie in a bucket, where they are not looked at.
     """
     memory = validity.Memory.load()
     reasons: dict[Path, str | None] = {}
     for node in filter(_is_begun, (*nodes, *later)):
         path = Path(node.sentinel)
-        reasons[path] = _displaced(path, _made(node)) or validity.of_node(graph, node, memory.digest)
+        reasons[path] = _displaced(path, _made(node)) or validity.of_node(graph, node, memory.digest, stored)
         if path.exists() and reasons[path] is None:
             _settle(graph, node)
     for table, made_from in reports.items():

@@ -14,7 +14,7 @@ from encore.recipe.checks import capacity
 from encore.recipe.graph import Graph, Node
 from encore.recipe.load import load_sound, own_file
 from encore.runtime.lock import only_one
-from encore.workflow import clean, marks, orphans, targets, warm
+from encore.workflow import carry, clean, marks, orphans, storage, targets, warm
 from encore.workflow.choice import choice
 from encore.workflow.console import ShowUnchanged, say_planned
 from encore.workflow.jobs import Jobs
@@ -27,7 +27,7 @@ NEW_OBJECTS = 100_000
 
 
 def start(
-    config: Mapping[str, Any], quickstart: str, is_main_process: bool, checkpoints: Any
+    config: Mapping[str, Any], quickstart: str, is_main_process: bool, checkpoints: Any, settings: Any = None
 ) -> tuple[Jobs, TextIO | None]:
     """Return the jobs of all recipes and, if jobs will run, the lock that keeps other runs out of the folder.
 
@@ -44,7 +44,12 @@ def start(
             chosen = choice(recipes, config)
         except UserError as error:  # the broken recipe may be the one that the user means
             raise next(iter(broken.values()), error) from None
-        jobs = Jobs(Graph(recipes), chosen, checkpoints)
+        kept_in = storage.of(settings) if settings else None
+        if kept_in and chosen.auto:
+            raise UserError("--config seeds: auto needs results in a folder; expected a number of seeds")
+        jobs = Jobs(Graph(recipes), chosen, checkpoints, kept_in)
+        if kept_in:
+            kept_in.link()
         return jobs, _prepare(jobs, broken, quickstart) if is_main_process else None
     except UserError as error:
         for line in error.lines:
@@ -62,6 +67,9 @@ def _prepare(jobs: Jobs, broken: Mapping[str, UserError], quickstart: str) -> Te
     nodes = jobs.nodes(requested)
     capacity.check_capacity(jobs.graph, [node for node in nodes if not Path(node.sentinel).exists()])
     lock = _lock(runs_jobs)
+    if lock and jobs.store:
+        with carry.told(jobs.store.url):
+            carry.get_results(carry.Bucket.at(jobs.store.url))
     if lock:
         _mark(jobs, requested, nodes)
     if lock and not runs_jobs:
@@ -109,7 +117,9 @@ def busy(holder: str) -> NoReturn:
 def _mark(jobs: Jobs, requested: Sequence[Report | Node], nodes: Sequence[Node]) -> None:
     """Mark the results that no longer hold, with a line for each on stderr."""
     try:
-        lines = marks.mark(jobs.graph, nodes, jobs.judgements(requested), jobs.later(requested))
+        lines = marks.mark(
+            jobs.graph, nodes, jobs.judgements(requested), jobs.later(requested), bool(jobs.store)
+        )
     except OSError as error:
         raise UserError(f"{error.filename}: {error.strerror}; mend that and run the same command") from None
     for line in lines:

@@ -27,7 +27,9 @@ Plan = Callable[..., set[str]]
 def plan(open_workflow, tmp_path, monkeypatch) -> Plan:
     """(target, graph) -> sentinels of the stages and evaluations that a dry run of one seed would make."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(validity, "of_stage", lambda path, of_file: None)  # there are no weights to look at
+    monkeypatch.setattr(
+        validity, "of_stage", lambda path, of_file, stored: None
+    )  # there are no weights to look at
     monkeypatch.setattr(validity, "of_evaluation", lambda graph, node: None)
     monkeypatch.setattr("encore.workflow.targets.runs_jobs", lambda arguments: False)  # so no lock is kept
 

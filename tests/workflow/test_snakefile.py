@@ -83,7 +83,7 @@ def test_lint_finds_what_is_known(config, open_workflow, caplog):
 def test_editing_one_arm_marks_its_results_alone(demo, project, monkeypatch):
     """Without any notes of Snakemake's: by what lies beside the results."""
     monkeypatch.chdir(project.folder)
-    monkeypatch.setattr(validity, "of_stage", lambda path, of_file: None)
+    monkeypatch.setattr(validity, "of_stage", lambda path, of_file, stored: None)
     monkeypatch.setattr(validity, "of_evaluation", lambda recipes, node: None)
     run = Jobs(demo, targets.Choice("cpu", None))
     asked = targets.target_of(demo, run.choice, "demo", "demo")
