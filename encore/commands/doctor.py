@@ -13,7 +13,9 @@ from typing import NamedTuple
 import psutil
 from packaging.requirements import Requirement
 
+from encore.errors import UserError
 from encore.runtime import gpus, suite
+from encore.sandbox.pool import Limits, Sandbox
 
 EXTRAS = {
     "vllm": "vllm",
@@ -43,6 +45,7 @@ def findings() -> Iterator[Finding]:
             f"{package} {version}" if version else f"{package}: not installed; {suite.install(extra)}",
         )
     yield from _gpus()
+    yield _sandbox()
     sbatch = shutil.which("sbatch")
     yield Finding(None, f"Slurm: {sbatch}" if sbatch else "Slurm: no sbatch here; jobs run on this machine")
     memory = psutil.virtual_memory()
@@ -96,6 +99,15 @@ def _compiler() -> Finding:
         what = f"Triton lacks {' and '.join(lacking)}, so training on the GPU fails"
         return Finding(False, f"{what}; apt-get install gcc python3-dev")
     return Finding(True, f"Triton: {compiler}, {header}")
+
+
+def _sandbox() -> Finding:
+    """Return the finding on whether the sandbox starts: many containers do not let bubblewrap start."""
+    try:
+        Sandbox(Limits()).close()
+    except UserError as error:
+        return Finding(None, f"{error}. Only rewards and verifiers that run programs need it")
+    return Finding(True, "sandbox: it starts, for rewards and verifiers that run programs")
 
 
 def _version(package: str) -> str | None:
