@@ -40,7 +40,7 @@ def command(environment: Mapping[str, str], shown: Sequence[str] = ()) -> list[s
             "--cap-drop",
             "ALL",
         ),
-        *("--hostname", "sandbox", "--die-with-parent", "--new-session"),
+        *("--die-with-parent", "--new-session"),
         *_visible(),
         *("--dev-bind", "/dev/null", "/dev/null"),
         *("--size", str(TMPFS), "--tmpfs", "/tmp"),
