@@ -5,10 +5,12 @@
 
 The first command writes the record of the seeds that ran here. The second writes all seeds into the first
 folder, with the claims judged anew; no run is needed. The page goes on to show the completions of the
-first folder. A claim counts as registered if both records registered it.
+first folder. A claim counts as registered if both records registered it. The second record may lack arms:
+a run of `--config claims=… seeds=108,109` has those alone that the claims compare, and other claims stay as
+they are.
 
-Two records are refused if both have a seed, if their seeds share a base model or problems, or if a table
-needs the completions of all seeds together.
+Two records are refused if both have a seed, if the second has an arm that the first lacks, if their seeds
+share a base model or problems, or if a table needs the completions of all seeds together.
 """
 
 import argparse
@@ -97,8 +99,8 @@ def _check_fit(record: Path, part: Path, runs: Sequence[Run], numbers: Sequence[
     twice = sorted({*runs[0].seeds} & {*runs[1].seeds})
     if twice:
         raise UserError(f"{part}: {record} has seed {', '.join(map(str, twice))} already")
-    if other := sorted({*numbers[0].arm} ^ {*numbers[1].arm}):
-        raise UserError(f"{part}: {record} has other arms: only one of the two has {', '.join(other)}")
+    if other := sorted({*numbers[1].arm} - {*numbers[0].arm}):
+        raise UserError(f"{part}: {record} has other arms, without {', '.join(other)}")
     for run in runs:
         if shared := uncertainty.common(run):
             raise UserError(f"{run.record}: its seeds share {' and '.join(shared)}; run all seeds together")
