@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["encore-rl[gym] @ file:///wheel/encore_rl-0.1.0-py3-none-any.whl"]
+# dependencies = ["encore-rl[gym] @ file:///wheel/encore_rl-0.2.0-py3-none-any.whl"]
 # ///
 """A job of Hugging Face Jobs that runs `encore run` with the job's arguments.
 
