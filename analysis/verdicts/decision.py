@@ -5,7 +5,8 @@ judged at the planned looks (encore.recipe.looks) that it has passed. The seeds 
 for the next look. Before the first look every claim is open, and no interval decides.
 
 A decision at a look is final: later seeds change neither the word nor its numbers, even if a gate, the
-collapses, or other claims change.
+collapses, or other claims change. A claim whose arms have no further seeds stays as it was at the look that
+took its last seeds.
 
 A claim is `not tested`, with the reason and never an error, if its numbers were not run, or if its
 precondition is absent (verdicts.gates).
@@ -74,9 +75,11 @@ def judge_looks(
             evidence(claim, table, scale, every[:look], gates or {}, collapsed or Collapses())
             for claim in stated
         ]
-        frozen = [decision is not None and bool(decision.decided[i]) for i in range(len(stated))]
+        before = [item.paired.seeds for item in judged] or [()] * len(stated)
+        same = [bool(seeds) and item.paired.seeds == seeds for item, seeds in zip(fresh, before, strict=True)]
+        frozen = [same[i] or bool(decision and decision.decided[i]) for i in range(len(stated))]
         judged = [judged[i] if frozen[i] else item for i, item in enumerate(fresh)]
-        decision = judge(sample(judged, look), asked(judged), index, decision) if stated else None
+        decision = judge(sample(judged, look), asked(judged), index, decision, same) if stated else None
         if decision and not passed:
             decision = _undecided(decision)
         verdicts = [

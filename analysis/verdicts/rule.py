@@ -204,17 +204,27 @@ def _turned(sample: Sample, turned: np.ndarray) -> Sample:
     )
 
 
-def judge(sample: Sample, asked: Asked, look: int, before: Decision | None = None) -> Decision:
+def judge(
+    sample: Sample,
+    asked: Asked,
+    look: int,
+    before: Decision | None = None,
+    unchanged: ArrayLike = False,
+) -> Decision:
     """Return the decisions at `look`, an index of LOOKS; `before` has the decisions of the previous look.
 
-    A claim with fewer than two differences is open, with an interval of nan.
+    A claim with fewer than two differences is open, with an interval of nan. `unchanged` (claims,) marks the
+    claims without a new difference since the previous look. They stay as they were: the looser level of a
+    later look is for new seeds alone.
     """
     # (..., claims) the smallest alpha with which the claim would be decided
     needed = 2 * spent(_tail_to_decide(sample, asked), look)
-    frozen = np.zeros(needed.shape, bool) if before is None else before.decided
-    tail = nominal(_alphas(np.where(frozen, 0.0, needed), asked) / 2, look)
-    low, high = interval(sample, tail)
     tested = ~np.isnan(needed)
+    decided = np.zeros(needed.shape, bool) if before is None else before.decided
+    frozen = decided | unchanged
+    needed = np.where(decided, 0.0, np.where(frozen & tested, np.inf, needed))
+    tail = nominal(_alphas(needed, asked) / 2, look)
+    low, high = interval(sample, tail)
     word = np.where(tested, word_of(low, high, asked), WORDS.index(OPEN))
     low, high = np.where(tested, [low, high], np.nan)
     made = Decision(word, low, high, 1 - 2 * tail, np.full(word.shape, look))

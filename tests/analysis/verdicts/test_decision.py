@@ -88,6 +88,18 @@ def test_what_a_look_decides_is_frozen_whatever_comes_after():
     assert (last.low, last.high, last.estimate) == (first.low, first.high, first.estimate)
 
 
+def test_without_further_seeds_a_claim_is_not_judged_again():
+    """The rule before called it shown, by the seeds of the first look at the looser level of the second."""
+    stopped = CLAIM | {"primary": True}
+    goes_on = CLAIM | {"id": "other", "of": "hot/after", "against": "hot/before"}
+    hot = table(spread(0.0, 0.5, 16), [0.0] * 16).replace({"arm": {"base-recipe": "hot"}})
+    rows = pd.concat([table(spread(0.2, 0.07, 8), [0.0] * 8), hot])
+    first, last = judge_looks([stopped, goes_on], rows, "cpu", range(16))
+    assert (first[0].word, last[0].word) == ("open", "open")
+    assert (last[0].look, last[0].n, last[0].low, last[0].high) == (8, 8, first[0].low, first[0].high)
+    assert (last[1].look, last[1].n) == (16, 16)
+
+
 def test_a_gate_that_closes_later_takes_no_decision_back():
     """The rule before called a decided claim not tested, as its gate fell below the bound at 16 seeds."""
     rows = table([d + 0.5 for d in CLEAR] * 2, [0.03] * 8 + [0.0] * 8)
