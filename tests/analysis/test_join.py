@@ -85,7 +85,7 @@ def test_a_part_may_lack_arms_and_their_claims_stay_as_they_are(tmp_path):
     join.join(record, part, GRAPH)
     claims = pd.read_csv(record / "claims.csv").set_index("id")
     whole = pd.read_csv(PUBLISHED / NAME / "claims.csv").set_index("id")
-    assert (claims.n["without-std-is-no-remedy"], claims.look["without-std-is-no-remedy"]) == (8, 8)
+    assert claims.n["without-std-is-no-remedy"] == 8
     assert claims.estimate["gdpo-is-more-accurate"] == whole.estimate["gdpo-is-more-accurate"]
 
 

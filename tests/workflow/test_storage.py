@@ -27,7 +27,7 @@ PAGE = (Path(__file__).parents[2] / "docs/kubernetes.md").read_text(encoding="ut
 
 def options(beginning: str) -> list[str]:
     """The options of the page's command that begins so, but what it chooses of a recipe."""
-    (command,) = re.findall(rf"^{beginning} r1_zero (.*)$", PAGE, re.MULTILINE)
+    (command,) = re.findall(rf"`{beginning} r1_zero (.*?)`", PAGE)
     return shlex.split(command.removesuffix(" --config scale=gpu").replace("s3://BUCKET/FOLDER", BUCKET))
 
 
