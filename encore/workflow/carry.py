@@ -62,9 +62,9 @@ class Bucket:
         self.bucket.download_file(f"{self.folder}{path.as_posix()}", str(partial))
         partial.replace(to)
 
-    def put(self, file: Path, path: Path | None = None) -> None:
-        """Store a file under `path`, by default its own."""
-        self.bucket.upload_file(str(file), f"{self.folder}{(path or file).as_posix()}")
+    def put(self, file: Path) -> None:
+        """Store a file."""
+        self.bucket.upload_file(str(file), f"{self.folder}{file.as_posix()}")
 
     def delete(self, path: Path) -> None:
         """Delete the object of a path, if there is one."""
@@ -172,7 +172,8 @@ class State:
 def run(command: list[str], state: State | None) -> int:
     """Run a command while its state is stored as it changes, and return its exit status as a shell would.
 
-    A signal that tells this process to end is passed on to the command, which saves its state.
+    A signal that tells this process to end is passed on to the command, which saves its state. A state that
+    cannot be stored now is tried again later.
     """
     with subprocess.Popen(command) as process:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -182,7 +183,11 @@ def run(command: list[str], state: State | None) -> int:
                 status = process.wait(EVERY)
                 return status if status >= 0 else BY_SIGNAL - status
             if state:
-                state.put()
+                try:
+                    with told(str(state.archive)):
+                        state.put()
+                except UserError as error:  # the connection may be back the next time
+                    print(f"warning: not stored: {error}", file=sys.stderr)
 
 
 def put_result(bucket: Bucket, result: Path) -> None:

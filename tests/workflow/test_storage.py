@@ -227,6 +227,29 @@ def test_a_state_is_stored_whole_or_not_at_all(bucket, tmp_path, monkeypatch):
     assert [path for path in folder.parent.iterdir() if path != folder] == []
 
 
+def test_a_lost_connection_ends_no_command(bucket, tmp_path, monkeypatch, capsys):
+    """Its state is stored when the connection is back."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(carry, "EVERY", 0.05)
+    folder = Path("checkpoints/stage")
+    folder.mkdir(parents=True)
+    (folder / "weights").write_text("1")
+    state, failures = carry.State(bucket, folder), []
+    upload = type(bucket.bucket).upload_fileobj
+
+    def fail_once(self, *words):
+        if not failures:
+            failures.append(words)
+            raise boto3.exceptions.S3UploadFailedError("connection reset")
+        upload(bucket.bucket, *words)
+
+    monkeypatch.setattr(type(bucket.bucket), "upload_fileobj", fail_once, raising=False)
+    monkeypatch.setattr(signal, "signal", lambda *words: None)  # those of the tests stay
+    assert carry.run(["sleep", "1"], state) == 0
+    assert "warning: not stored: checkpoints/stage.tar: connection reset" in capsys.readouterr().err
+    assert "checkpoints/stage.tar" in names(bucket)
+
+
 @pytest.mark.parametrize(
     ("provider", "url", "line"),
     [
