@@ -27,10 +27,10 @@ from typing import Any
 
 from encore.errors import UserError
 from encore.runtime import digests, sentinel
+from encore.workflow.after_job import BY_SIGNAL
 
 EVERY = 60.0  # seconds between two looks whether the training state has changed
 TRIES = 3  # attempts to pack a state that changes meanwhile
-BY_SIGNAL = 128  # number that a shell adds to the number of the signal that has ended a command
 
 
 @dataclass(frozen=True)

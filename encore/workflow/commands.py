@@ -13,18 +13,16 @@ def _literal(command: str) -> str:
     return command.replace("{", "{{").replace("}", "}}")
 
 
-TOOLS = str(Path(__file__).with_name("tools.smk"))  # the file of further rules, such as `preflight`
-# recipe/scale/arm/seedN/name of a job that trains, and of a job that evaluates
-NAME = RUN.removeprefix("results/").replace("{", "{wildcards.")
-TRAINED = f"{NAME}/{{wildcards.stage}}"
-EVALUATED = f"{NAME}/{{wildcards.checkpoint}}"
-
-
 def _place(pattern: str) -> str:
     """Return a file's path in results/; {output} would name its copy if there is a bucket."""
     return pattern.replace("{", "{wildcards.")
 
 
+TOOLS = str(Path(__file__).with_name("tools.smk"))  # the file of further rules, such as `preflight`
+# recipe/scale/arm/seedN/name of a job that trains, and of a job that evaluates
+NAME = _place(RUN.removeprefix("results/"))
+TRAINED = f"{NAME}/{{wildcards.stage}}"
+EVALUATED = f"{NAME}/{{wildcards.checkpoint}}"
 METRICS, SCORES = _place(STAGE_FILES["metrics"]), _place(EVAL_FILES["scores"])
 PAGE, TABLE = _place(f"{REPORT}.html"), _place(REPORT_FILES["table"])
 

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -103,6 +103,15 @@ def rows(runs: int, steps: int) -> Iterator[dict[str, object]]:
                 }
 
 
+def write(out: Path, columns: Sequence[str], measured: Iterable[dict[str, object]]) -> None:
+    """Write the rows of a benchmark into a CSV."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(measured)
+
+
 def main() -> int:
     """Measure, and write the CSV."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -111,11 +120,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=10_000)
     options = parser.parse_args()
     measured = [*rows(options.runs, options.steps)]
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(measured)
+    write(options.out, COLUMNS, measured)
     for row in measured:
         print(f"{row['form']}, {row['runs']} runs of {row['steps']} steps: {row['metric']} {row['value']}")
     return 0

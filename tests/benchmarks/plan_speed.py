@@ -13,7 +13,6 @@ Columns: target, seeds, jobs, metric, value, cores, commit, machine.
 """
 
 import argparse
-import csv
 import os
 import re
 import sys
@@ -21,7 +20,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from judge_speed import ROOT, spent
+from judge_speed import ROOT, spent, write
 
 from encore.runtime import provenance
 
@@ -76,11 +75,7 @@ def main() -> int:
     parser.add_argument("--grids", nargs="+", default=GRIDS)
     options = parser.parse_args()
     measured = [*rows(options.grids)]
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(measured)
+    write(options.out, COLUMNS, measured)
     for row in measured:
         print(f"{row['jobs']} jobs of {row['target']}: {row['metric']} {row['value']}")
     return 0
