@@ -107,6 +107,8 @@ def enough(available: int, needed: int, what: str) -> Check:
 def enough_prompts(available: int, needed: int) -> Check:
     """Check that there are prompts for one rollout; with fewer, TRL silently makes no step."""
     message = f"one rollout takes {needed} prompts, there are {available}"
+    if available < needed:
+        message += "; ask for more `problems`, or for `copies` of each"
     return make_check("enough_prompts", available >= needed, available, needed, message, "error")
 
 

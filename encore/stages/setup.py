@@ -120,8 +120,7 @@ def prepared(
     """Load the policy and the other parts, and return them.
 
     `caps`: optimizer step -> cap on a completion's tokens from then on. `scorers`: role -> reward model.
-    `measured`: names of rewards that each task also has at weight 0, if it can, so that curves of arms with
-    other rewards can be compared.
+    `measured`: names of rewards that each task has at weight 0 too, if it can, to compare arms by them.
     """
     options = loading_options(stage, args)
     policy = load_policy(stage, job.inputs, **options)
@@ -203,16 +202,17 @@ def skipped(tasks: Sequence[Task]) -> dict[str, int]:
 
 def _dataset(stage: RolloutStage, tasks: Sequence[Task], args: Any) -> Any:
     """Return the prompts and the columns that rewards read; with domains or replay, in the order of use."""
-    if isinstance(stage, GrpoStage) and stage.domains is not None:
+    if not isinstance(stage, GrpoStage):
+        return tasks[0].problems
+    if stage.domains is not None:
         shares = {name: domain.share or 0.0 for name, domain in stage.domains.items()}
         problems = {task.name: task.problems for task in tasks}
         return domains.mixed(problems, shares, domains.needed(args), args.seed)
     (task,) = tasks
-    if isinstance(stage, GrpoStage) and stage.replay:
-        every, share = stage.replay.every, stage.replay.share
-        order = replay.replay_order(len(task.problems), args, every, share, seed=args.seed)
-        return task.problems.select(order)
-    return task.problems
+    order = [*range(len(task.problems))] * stage.copies
+    if stage.replay:
+        order = replay.replay_order(len(order), args, stage.replay.every, stage.replay.share, seed=args.seed)
+    return task.problems.select(order)
 
 
 # -- checks --------------------------------------------------------------------------------------------------

@@ -35,6 +35,9 @@ class SamplingStage(DomainStage):
     caps: dict[OptimizerStep, Positive] | None = None
     dynamic_sampling: MixedGroups | None = None
     replay: Replay | None = None
+    # How many times each problem stands among the prompts of an epoch. With few problems a rollout asks each
+    # several times, each time for a group of its own, as RL on a single problem does (arXiv 2504.20571).
+    copies: Positive = 1
     tool: Tool | None = (
         # a tool that the policy may call; args.max_completion_length counts the policy's own tokens alone
         None
@@ -93,6 +96,9 @@ class SamplingStage(DomainStage):
         args = self.args
         if self.dynamic_sampling and self.task is not None and not self.task.is_verified:
             yield "dynamic_sampling", "it reads accuracy, and the task has no verifier"
+        for key in ("domains", "replay"):
+            if self.copies > 1 and getattr(self, key):
+                yield "copies", f"{key} has its own order of prompts; remove one of them"
         if self.replay is None:
             return
         if self.dynamic_sampling:

@@ -118,6 +118,7 @@ def test_caps_may_stand_for_the_one_cap_and_their_steps_are_written_plainly(mixe
         ("advantage", "positive", "stages.grpo.advantage: positive reads accuracy alone"),
         ("dynamic_sampling", {"max_rounds": 2}, "stages.grpo.dynamic_sampling: it has its own order of"),
         ("replay", {"every": 4, "share": 0.1}, "stages.grpo.replay: it has its own order of prompts"),
+        ("copies", 2, "stages.grpo.copies: domains has its own order of prompts"),
         ("args/shuffle_dataset", True, "stages.grpo.args.shuffle_dataset: domains have their own"),
     ],
 )  # fmt: skip

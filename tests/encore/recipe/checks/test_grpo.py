@@ -122,6 +122,7 @@ def test_sound(sound):
         (stage({"shuffle_dataset": True}, replay=REPLAY), "args.shuffle_dataset: replay"),
         (stage({"max_steps": None}, replay=REPLAY), "args.max_steps: missing"),
         (stage(replay=REPLAY, dynamic_sampling={"max_rounds": 3}), "replay: dynamic_sampling draws its own"),
+        (stage(replay=REPLAY, copies=2), "copies: replay has its own order of prompts"),
         (stage({"sync_ref_model": True, "beta": 0.0}), "args.sync_ref_model: with beta 0 there is no ref"),
         (
             stage(
