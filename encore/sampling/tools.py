@@ -2,19 +2,26 @@
 
     tool: {name: calculator, calls: 5, longest: 8}
     tool: {name: python, calls: 3, longest: 256, call: ["<tool_call>", "</tool_call>"], result: ["[", "]"]}
+    tool: {name: frozen_lake, calls: 8, longest: 2}
 
 A call stands between the two texts of `call`. The second text is one token of the policy's tokenizer, so that
 sampling can stop behind it. The result is put between the texts of `result`. Calls are text that nobody has
 checked: whatever they hold, they get a result, of at most `longest` tokens.
+
+The name of a world with a state is a tool too: a call acts in the world, and the result is what is observed
+(encore/worlds/episodes.py).
 """
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from encore.recipe.tool import Tool
 from encore.sandbox.pool import Job, Result, run
 from encore.sandbox.values import Failed
+from encore.worlds import STATEFUL
 from encore.worlds.calculator import ERROR, calculate
+from encore.worlds.episodes import StatefulWorld, observe
 
 Answer = tuple[str, bool]  # the answer to a call, and whether the call was well formed
 LONGEST_CALL = 10_000  # characters; a longer call is malformed
@@ -48,12 +55,28 @@ def python(calls: Sequence[str]) -> list[Answer]:
 TOOLS: Mapping[str, Callable[[Sequence[str]], list[Answer]]] = {"calculator": calculator, "python": python}
 
 
-def answers(tool: Tool, turns: Sequence[str]) -> list[Answer]:
-    """Return the tool's answers to a policy's turns, each of which ends with a call."""
-    calls = [_call_of(tool, turn) for turn in turns]
+@dataclass
+class Asked:
+    """A prompt, and a policy's turns since, the last of which ends with a call."""
+
+    prompt: str
+    turns: list[str]
+
+
+def answers(tool: Tool, asked: Sequence[Asked]) -> list[Answer]:
+    """Return the tool's answer to the last turn of each."""
+    if tool.name in STATEFUL:
+        return [_observed(STATEFUL[tool.name](), tool, each) for each in asked]
+    calls = [_call_of(tool, each.turns[-1]) for each in asked]
     good = [call for call in calls if call is not None]
     said = iter(TOOLS[tool.name](good) if good else [])
     return [(ERROR, False) if call is None else next(said) for call in calls]
+
+
+def _observed(world: StatefulWorld, tool: Tool, asked: Asked) -> Answer:
+    """Return what is observed after the last turn, and whether its call was well formed."""
+    turn = observe(world, asked.prompt, [_call_of(tool, text) or "" for text in asked.turns])
+    return (turn.observation, turn.good) if turn else (ERROR, False)
 
 
 def _call_of(tool: Tool, turn: str) -> str | None:

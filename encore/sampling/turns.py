@@ -74,6 +74,7 @@ def converse(
     """
     close = closing(tool, tokenizer)
     talks = [Talk() for _ in prompts]
+    asked = [tools.Asked(tokenizer.decode(prompt, skip_special_tokens=False), []) for prompt in prompts]
     spent = [0] * len(talks)
     going = [*range(len(talks))]
     for turn in range(tool.calls + 1):
@@ -90,18 +91,19 @@ def converse(
             talks[i].logps += logps[place][: len(ids)] if logps else []
             spent[i] += len(ids)
             if turn < tool.calls and ids[-1] == close and spent[i] < cap:
-                asking.append((i, tokenizer.decode(ids, skip_special_tokens=False)))
+                asked[i].turns.append(tokenizer.decode(ids, skip_special_tokens=False))
+                asking.append(i)
         if not asking:
             break
-        answers = tools.answers(tool, [text for _, text in asking])
-        for (i, _), (answer, good) in zip(asking, answers, strict=True):
+        answers = tools.answers(tool, [asked[i] for i in asking])
+        for i, (answer, good) in zip(asking, answers, strict=True):
             ids = _result(tool, answer, tokenizer)
             talks[i].ids += ids
             talks[i].own += [0] * len(ids)
             talks[i].logps += [0.0] * len(ids) if logps else []
             talks[i].calls += 1
             talks[i].malformed += not good
-        going = [i for i, _ in asking]
+        going = asking
     return talks
 
 

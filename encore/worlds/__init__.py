@@ -18,11 +18,13 @@ from typing import Any
 from encore import own_code
 from encore.errors import UserError, nearest
 from encore.worlds import faces
+from encore.worlds.bandit_arms import BanditArms
 from encore.worlds.bilingual import Bilingual
 from encore.worlds.chain import Chain
 from encore.worlds.countdown import Countdown
 from encore.worlds.documents import mix
 from encore.worlds.faces import Faces
+from encore.worlds.frozen_lake import FrozenLake
 from encore.worlds.functions import Functions
 from encore.worlds.gym import LIBRARY
 from encore.worlds.gym import make as make_gym
@@ -32,10 +34,13 @@ from encore.worlds.products import Products
 from encore.worlds.protocol import Problem, World
 from encore.worlds.readability import MARKS
 from encore.worlds.refusals import Refusals
+from encore.worlds.shop import Shop
+from encore.worlds.sokoban import Sokoban
 from encore.worlds.sort import Sort
 from encore.worlds.text import prompt, text_hash, tokenizer
 
 __all__ = [
+    "STATEFUL",
     "WORLDS",
     "Problem",
     "World",
@@ -48,6 +53,8 @@ __all__ = [
     "tokenizer",
 ]
 
+# worlds with a state, whose name is a tool too: encore/worlds/episodes.py
+STATEFUL: dict[str, Any] = {world.name: world for world in (BanditArms, FrozenLake, Shop, Sokoban)}
 WORLDS: dict[str, Any] = {
     "bilingual": Bilingual,
     "chain": Chain,
@@ -59,6 +66,7 @@ WORLDS: dict[str, Any] = {
     "products": Products,
     "refusals": Refusals,
     "sort": Sort,
+    **STATEFUL,
 }
 NO_DIALS = ("world", "code")  # keys of a task that are not dials; code is the digest of a user's world
 PROBLEMS = 4096  # distinct training problems of a world, unless the recipe sets their number

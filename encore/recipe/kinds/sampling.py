@@ -6,10 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from encore.recipe.base import Mistake, Model, OptimizerStep, Positive, Share
+from encore.recipe.base import Mistake, Model, OptimizerStep, Positive, Share, below
 from encore.recipe.caps import Caps, check_boundaries
 from encore.recipe.kinds.domains import DomainStage
 from encore.recipe.kinds.stage import rule
+from encore.recipe.task import WorldTask
 from encore.recipe.tool import Tool
 
 
@@ -87,6 +88,8 @@ class SamplingStage(DomainStage):
                 words = "without effect, because no tool gives results; name one, or remove it"
                 yield "learn_results", words
             return
+        world = self.task.world if isinstance(self.task, WorldTask) else None
+        yield from below("tool", self.tool.mistakes(world))
         if self.resources.gpu > 1:
             yield "tool", "its turns end at different times on each GPU, which then wait; use one GPU"
 

@@ -9,13 +9,20 @@ from hypothesis import strategies as st
 from encore import worlds
 from encore.errors import UserError
 from encore.recipe.tool import Tool
-from encore.sampling.tools import LONGEST_CALL, answers
+from encore.sampling.tools import LONGEST_CALL, Answer, Asked
+from encore.sampling.tools import answers as answers_to
 from encore.sampling.turns import closing, converse, room
 from encore.worlds.calculator import calculate
 
 CALCULATOR = Tool(name="calculator", calls=3, longest=4)
 PYTHON = Tool(name="python", calls=3, longest=64)
 WORDS = worlds.tokenizer([worlds.make({"world": "products"})])
+
+
+def answers(tool: Tool, calls: list[str]) -> list[Answer]:
+    return answers_to(tool, [Asked("", [call]) for call in calls])
+
+
 sandboxed = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
 
 

@@ -101,6 +101,10 @@ def test_sound(sound):
             stage(SERVER, max_staleness=1, resources={"gpu": 1}, vllm_gpus=1, tool=TOOL),
             "tool: a vLLM server that samples ahead takes no turns",
         ),
+        (
+            stage(tool=TOOL | {"name": "frozen_lake"}),
+            "tool.name: the calls act in world frozen_lake, but the task's world is chain; set task.world",
+        ),
         (stage(tool=TOOL, advantage="process"), "tool: advantage process reads steps"),
         (stage(tool=TOOL, resources={"gpu": 2}, global_batch=8), "tool: its turns end at different times"),
         (
