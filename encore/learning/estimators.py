@@ -100,7 +100,8 @@ class Process(Stateless):
     def estimate(self, batch: Minibatch, scores: Scores) -> Minibatch:
         steps = gather_object(self.steps(scores))
         estimates = process_supervision.advantages(steps, self.size, batch.time)[scores.own]
-        return replace(batch, advantages=estimates.to(scores.rewards.device))
+        estimates = estimates.to(scores.rewards.device)
+        return replace(batch, advantages=estimates if batch.own is None else _spread(estimates, batch.own))
 
     def steps(self, scores: Scores) -> list[process_supervision.Steps]:
         """Return the steps of each of this process's completions."""
@@ -113,6 +114,15 @@ class Process(Stateless):
             self.read_steps(problem, text(said), tokens, is_right)
             for problem, said, tokens, is_right in zip(problems, scores.texts, scores.ids, right, strict=True)
         ]
+
+
+def _spread(estimates: Tensor, own: Tensor) -> Tensor:
+    """Return the estimates of the policy's own tokens, counted without a tool's, where these tokens stand.
+
+    `estimates` and `own`: (B, T); a tool's tokens, where `own` is 0, get 0.
+    """
+    place = (own.cumsum(dim=1) - 1).clamp(min=0)  # (B, T) the number of own tokens before
+    return estimates.gather(1, place) * own
 
 
 class Gae:

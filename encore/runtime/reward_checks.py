@@ -22,21 +22,20 @@ def before_sampling(
     tokenizer: Any,
     rows: Sequence[Row],
     rewards: Mapping[str, Reward],
-    verifier: str,
+    answer_suffices: bool,
 ) -> list[health.Check]:
     """Return the checks of the prompts, rewards and template of a stage that samples and scores.
 
     `form` is the stage's `template` or `chat`. `policy` is the metrics.json of the stage it starts from.
-    `rows` are rows of encore.data.prompts. `rewards` include accuracy if answers can be verified; `verifier`
-    names the verifier.
+    `rows` are rows of encore.data.prompts. `rewards` include accuracy if answers can be verified;
+    `answer_suffices` says whether a completion is then right that states the answer alone.
     """
     for name in filter(own_code.is_own, rewards):  # calling the user's rewards checks their contract
         score(rewards[name], [rows[0]] * len(GARBAGE), [*GARBAGE])
-    answered = verifier != "tests"  # rows for verifier `tests` have tests, and no answer
     strict = {name: rewards[name] for name in ("accuracy", "format") if name in rewards}
     return [
         health.known_tokens(tokenizer, [row["prompt"] for row in rows], "prompt"),
-        *([gold(rewards["accuracy"], rows)] if "accuracy" in rewards and answered else []),
+        *([gold(rewards["accuracy"], rows)] if "accuracy" in rewards and answer_suffices else []),
         garbage(strict, rows),
         health.same_template(form, policy),
     ]

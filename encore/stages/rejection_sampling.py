@@ -52,7 +52,12 @@ def run(stage: RejectionSamplingStage, job: Job) -> Outcome:
     accuracy = {"accuracy": rewards["accuracy"]}
     checks = left_out + health.stop_at_errors(
         reward_checks.before_sampling(
-            stage.put, job.inputs.get("policy"), tokenizer, problems, accuracy, stage.questions.verifies
+            stage.put,
+            job.inputs.get("policy"),
+            tokenizer,
+            problems,
+            accuracy,
+            stage.questions.answer_suffices,
         )
     )
     rows = [row for row in problems for _ in range(args.num_generations)]

@@ -269,7 +269,7 @@ def before_rollouts(
                 policy.tokenizer,
                 problems,
                 rewards,
-                part.questions.verifies,
+                part.questions.answer_suffices,
             ),
         ]
     )

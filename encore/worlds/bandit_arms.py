@@ -100,6 +100,7 @@ class BanditArms(Played):
     name: ClassVar[str] = "bandit_arms"
     question_form: ClassVar[re.Pattern[str]] = re.compile(r"[a-e]{2,5}[0-9]{2} [0-9]{1,4}=")
     vocabulary: ClassVar[tuple[str, ...]] = (*ARMS, *"0123456789 =", ERROR, OVER, *CALL, *RESULT, *TAGS)
+    answer_suffices: ClassVar[bool] = True
     rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {"winnings": _winnings}
     kinds: ClassVar[Mapping[str, Document]] = {kind.__name__: kind for kind in (direct, explore, greedy)}
 

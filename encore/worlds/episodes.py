@@ -107,6 +107,8 @@ def observe(world: StatefulWorld, prompt: str, said: Sequence[str]) -> Turn | No
 class Played:
     """The methods of a world that follow from its episodes; a stateful world inherits them."""
 
+    answer_suffices: ClassVar[bool] = False  # whether the right answer is right without calls that lead to it
+
     def verify(self: Any, problem: Problem, completion: str) -> bool:
         """Return whether the answer is right, and is what the calls have led to."""
         if answer(completion) != problem.answer:

@@ -169,7 +169,7 @@ def test_the_contract_is_checked_before_training(folder):
     rows = [{"prompt": "1+1", "question": "1+1", "answer": "2"}]
     tokenizer = worlds.tokenizer([worlds.make({"world": "chain"})])
     with pytest.raises(UserError, match="mine:first: IndexError"):
-        reward_checks.before_sampling("", None, tokenizer, rows, {"mine:first": reward}, "math")
+        reward_checks.before_sampling("", None, tokenizer, rows, {"mine:first": reward}, True)
 
 
 def test_a_verifier_of_ones_own():

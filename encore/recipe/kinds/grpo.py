@@ -198,8 +198,8 @@ class GrpoStage(SamplingStage):
             yield "pass_k", "it is the k of advantage pass_at_k; give both or neither"
         elif self.pass_k and self.pass_k > (size := args.num_generations or 1):
             yield "pass_k", f"{self.pass_k} of the {size} responses of args.num_generations cannot be chosen"
-        if advantage == "process" and self.tool:
-            yield "tool", "advantage process reads steps off a policy's own text; remove one of them"
+        if advantage == "process" and self.learn_results:
+            yield "learn_results", "advantage process reads steps off a policy's own text; remove one of them"
         if advantage == "above_mean" and args.scale_rewards != "group":
             yield "args.scale_rewards", "above_mean divides by the group's standard deviation; remove it"
         if advantage and args.multi_objective_aggregation == "normalize_then_sum":

@@ -11,7 +11,18 @@ from stage_runs import at_training_step
 
 TASK = {"world": "products", "products": [1, 2], "digits": [1, 1]}
 MIXTURE = {"direct": 0.1, "called": 0.8, "muddled": 0.1}
-PRETRAIN = {**stage_runs.PRETRAIN, "task": TASK, "corpus": {"documents": 96, "mixture": MIXTURE}}
+LAKE = {"world": "frozen_lake", "size": [2, 3]}  # in which each call moves, and has its own advantage
+WALKS = {
+    "task": LAKE,
+    "template": stage_runs.TEMPLATE,
+    "share": 0.5,
+    "mixture": {"walk": 1},
+}
+PRETRAIN = {
+    **stage_runs.PRETRAIN,
+    "task": TASK,
+    "corpus": {"documents": 96, "mixture": MIXTURE, "also": [WALKS]},
+}
 TOOL = {"name": "calculator", "calls": 2, "longest": 4}
 GRPO = {**stage_runs.GRPO, "task": TASK, "rewards": {"accuracy": 1.0, "called": 0.5, "random": 0.5}}
 SAMPLERS: dict[str, dict[str, Any]] = {
@@ -19,6 +30,13 @@ SAMPLERS: dict[str, dict[str, Any]] = {
     "transformers": {},
     "learned": {"sampler": "lean", "learn_results": True},
     "ahead": {"sampler": "lean", "max_staleness": 2},
+    "lake": {
+        "sampler": "lean",
+        "task": LAKE,
+        "rewards": {"accuracy": 1.0},
+        "advantage": "process",
+        "tool": {**TOOL, "name": "frozen_lake"},
+    },
 }
 POLICY = "results/pretrain/metrics.json"
 pytestmark = pytest.mark.slow

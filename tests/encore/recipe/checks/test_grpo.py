@@ -105,7 +105,10 @@ def test_sound(sound):
             stage(tool=TOOL | {"name": "frozen_lake"}),
             "tool.name: the calls act in world frozen_lake, but the task's world is chain; set task.world",
         ),
-        (stage(tool=TOOL, advantage="process"), "tool: advantage process reads steps"),
+        (
+            stage(tool=TOOL, learn_results=True, advantage="process"),
+            "learn_results: advantage process reads steps",
+        ),
         (stage(tool=TOOL, resources={"gpu": 2}, global_batch=8), "tool: its turns end at different times"),
         (
             stage(advantage="process", task=HUB | {"answer": "a", "verifier": "math"}),
