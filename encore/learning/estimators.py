@@ -116,13 +116,13 @@ class Process(Stateless):
         ]
 
 
-def _spread(estimates: Tensor, own: Tensor) -> Tensor:
+def _spread(estimates: Tensor, policy_mask: Tensor) -> Tensor:
     """Return the estimates of the policy's own tokens, counted without a tool's, where these tokens stand.
 
-    `estimates` and `own`: (B, T); a tool's tokens, where `own` is 0, get 0.
+    `estimates` and `policy_mask`: (B, T); a tool's tokens, where the mask is 0, get 0.
     """
-    place = (own.cumsum(dim=1) - 1).clamp(min=0)  # (B, T) the number of own tokens before
-    return estimates.gather(1, place) * own
+    place = (policy_mask.cumsum(dim=1) - 1).clamp(min=0)  # (B, T) the number of own tokens before
+    return estimates.gather(1, place) * policy_mask
 
 
 class Gae:

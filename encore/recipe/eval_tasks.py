@@ -242,7 +242,7 @@ class EvalTask(Formed):
             if part in self.score and whole not in self.score:
                 yield "score", f"{part} is over the answers of {whole}; add {whole}"
         if self.tool:
-            yield from below("tool", self.tool.mistakes(world.name if world else None))
+            yield from below("tool", self.tool.mistakes(getattr(task, "world", None)))
         if self.tool and (scored := [score for score in self.score if score in ROLES]):
             yield "score", f"{scored[0]} would count what the tool says as the policy's; leave it out"
         if "kl" in self.score and (self.temperature, self.top_p) != (1.0, 1.0):

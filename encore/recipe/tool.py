@@ -1,11 +1,13 @@
 """The tools that a policy may call."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from encore.recipe.base import Mistake, Model, Positive
+from encore import own_code
+from encore.errors import nearest
+from encore.recipe.base import Mistake, Model, Positive, refuse
 from encore.worlds import STATEFUL
 from encore.worlds.products import CALL, RESULT
 
@@ -14,11 +16,20 @@ Around = Annotated[
 ]
 
 
+def _known(name: str) -> str:
+    """Return the name of a tool or of a world with a state; refuse any other."""
+    names = ["calculator", "python", *STATEFUL]
+    if name not in names and not own_code.is_own(name):
+        refuse(f'no tool "{name}"{nearest(name, names)}')
+    return name
+
+
 class Tool(Model):
     """A tool that the policy may call (encore/sampling/tools.py)."""
 
-    # python runs in the sandbox; the others are worlds with a state, in which the calls act
-    name: Literal["calculator", "python", "bandit_arms", "frozen_lake", "shop", "sokoban"]
+    # calculator; python, which runs in the sandbox; or a world with a state, in which the calls act:
+    # bandit_arms, frozen_lake, shop, sokoban, or my_module:Class (docs/world.md)
+    name: Annotated[str, AfterValidator(_known)]
     calls: Positive  # calls answered in one completion; further calls get no answer
     longest: Positive  # tokens of a result; longer results are cut
     call: Around = CALL  # the texts before and after a call; the second must be one token
@@ -26,7 +37,8 @@ class Tool(Model):
 
     def mistakes(self, world: str | None) -> Iterator[Mistake]:
         """Yield a mistake if the tool acts in a world, and `world`, the task's, is another or None."""
-        if self.name in STATEFUL and world != self.name:
+        acts = self.name in STATEFUL or own_code.is_own(self.name)
+        if acts and world != self.name:
             asked = f"the task's world is {world}" if world else "the task has no world"
             yield (
                 "tool.name",

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from encore.recipe.tool import Tool
 from encore.sandbox.pool import Job, Result, run
 from encore.sandbox.values import Failed
-from encore.worlds import STATEFUL
+from encore.worlds import stateful
 from encore.worlds.calculator import ERROR, calculate
 from encore.worlds.episodes import StatefulWorld, observe
 
@@ -65,8 +65,8 @@ class Asked:
 
 def answers(tool: Tool, asked: Sequence[Asked]) -> list[Answer]:
     """Return the tool's answer to the last turn of each."""
-    if tool.name in STATEFUL:
-        return [_observed(STATEFUL[tool.name](), tool, each) for each in asked]
+    if world := stateful(tool.name):
+        return [_observed(world, tool, each) for each in asked]
     calls = [_call_of(tool, each.turns[-1]) for each in asked]
     good = [call for call in calls if call is not None]
     said = iter(TOOLS[tool.name](good) if good else [])

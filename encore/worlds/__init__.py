@@ -23,6 +23,7 @@ from encore.worlds.bilingual import Bilingual
 from encore.worlds.chain import Chain
 from encore.worlds.countdown import Countdown
 from encore.worlds.documents import mix
+from encore.worlds.episodes import StatefulWorld
 from encore.worlds.faces import Faces
 from encore.worlds.frozen_lake import FrozenLake
 from encore.worlds.functions import Functions
@@ -50,6 +51,7 @@ __all__ = [
     "prompt",
     "sample",
     "split_of",
+    "stateful",
     "tokenizer",
 ]
 
@@ -102,11 +104,33 @@ def _own(name: Any) -> Any:
     world = own_code.load(name)
     if not is_dataclass(world):
         raise UserError(f"world: {name}: expected a dataclass, whose fields are the dials")
-    methods = [method for method in vars(World) if not method.startswith("_")]
-    lacking = [method for method in [*World.__annotations__, *methods] if not hasattr(world, method)]
+    lacking = [part for part in (*World.__annotations__, *_methods(World)) if not hasattr(world, part)]
     if lacking:
         raise UserError(f"world: {name} lacks {', '.join(lacking)}; see encore/worlds/protocol.py")
     return world
+
+
+def stateful(name: str) -> Any:
+    """Return the world with a state of this name; None if the name is of no such world.
+
+    It has the default dials, which do not matter to an episode: the episode follows from the question. Raises UserError for a user's
+    class that lacks what episodes need.
+    """
+    if not own_code.is_own(name):
+        return STATEFUL[name]() if name in STATEFUL else None
+    world = _own(name)
+    lacking = [
+        part
+        for part in (*StatefulWorld.__annotations__, *_methods(StatefulWorld))
+        if not hasattr(world, part)
+    ]
+    if lacking:
+        raise UserError(f"tool.name: {name} lacks {', '.join(lacking)}; see encore/worlds/episodes.py")
+    return world()
+
+
+def _methods(protocol: type) -> list[str]:
+    return [name for name in vars(protocol) if not name.startswith("_")]
 
 
 def split_of(question: str) -> str:
