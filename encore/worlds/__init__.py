@@ -113,8 +113,8 @@ def _own(name: Any) -> Any:
 def stateful(name: str) -> Any:
     """Return the world with a state of this name; None if the name is of no such world.
 
-    It has the default dials, which do not matter to an episode: the episode follows from the question. Raises UserError for a user's
-    class that lacks what episodes need.
+    It has the default dials, which do not matter to an episode: the episode follows from the question.
+    Raises UserError for a user's class that lacks what episodes need.
     """
     if not own_code.is_own(name):
         return STATEFUL[name]() if name in STATEFUL else None
