@@ -25,7 +25,7 @@ CONVENTION = {
     r"/cut/|/regret$": 0.02,
     r"entropy$": 0.05,
     r"win_rate$": 0.05,
-    r"^logratio/|/kl$": 0.5,
+    r"^logratio/|/(forward_)?kl$": 0.5,
     r"(^|/)length(_\w+)?(/|$)": 1,
     r"/rewards/|/(language_consistency|readability|visible|special_cased)$": 0.02,
     r"/(called|malformed|backtracking|idling|trace_correct|other_rule|refused)$": 0.02,

@@ -33,6 +33,11 @@ EXPECTED |= {
         "memorize_or_generalize",
         "helpful_harmless",
         "staleness",
+        "razor",
+        "few_problems",
+        "negative_reinforcement",
+        "language_mixing",
+        "multi_turn",
     )
 }  # without a model of the Hub
 EXPECTED |= {name: {"cpu"} for name in (*SWEEPS, "bandit")} | {"smoke": {"cpu", "gpu"}}
