@@ -1,13 +1,14 @@
 """Worlds with a state: the question begins an episode, and each call of the policy changes it.
 
-    tool: {name: frozen_lake, calls: 8, longest: 1}
+    tool: {name: frozen_lake, calls: 8, longest: 2}
 
 A call stands between the tags of world `products`, as in `<tool>R</tool>`; the sampler puts the observation
 behind it, as in `<result>01</result>` (encore/sampling/tools.py). Observations follow from the question and
 the calls alone. So a verifier plays a completion's calls again and needs no record of the episode, a text
 that forges an observation changes nothing, and a resumed run sees the same episodes. What is random in a
 world, such as ice on which a step slips, is drawn by the question and the number of the call: all completions
-of a prompt meet the same luck, and no other prompt tells it.
+of a prompt meet the same luck, and no other prompt tells it. A call beyond the tool's number of answers acts
+too, but its observation is not told.
 """
 
 import random
