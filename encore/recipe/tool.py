@@ -40,7 +40,4 @@ class Tool(Model):
         acts = self.name in STATEFUL or own_code.is_own(self.name)
         if acts and world != self.name:
             asked = f"the task's world is {world}" if world else "the task has no world"
-            yield (
-                "tool.name",
-                f"the calls act in world {self.name}, but {asked}; set task.world to {self.name}",
-            )
+            yield "name", f"the calls act in world {self.name}, but {asked}; set task.world to {self.name}"

@@ -55,7 +55,7 @@ def python(calls: Sequence[str]) -> list[Answer]:
 TOOLS: Mapping[str, Callable[[Sequence[str]], list[Answer]]] = {"calculator": calculator, "python": python}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Asked:
     """A prompt, and a policy's turns since, the last of which ends with a call."""
 

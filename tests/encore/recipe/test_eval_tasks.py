@@ -43,6 +43,14 @@ def test_greedy(heldout):
         ({"sample": 4}, 'evals.tasks.heldout.sample: unknown key; did you mean "samples"?'),
         ({"samples": ...}, "evals.tasks.heldout.samples: missing"),
         ({"items": ...}, "evals.tasks.heldout.items: missing"),
+        (
+            {"tool": {"name": "frozenlake", "calls": 1, "longest": 2}},
+            'evals.tasks.heldout.tool.name: no tool "frozenlake"; did you mean "frozen_lake"?',
+        ),
+        (
+            {"tool": {"name": "shop", "calls": 1, "longest": 2}},
+            "evals.tasks.heldout.tool.name: the calls act in world shop, but the task's world is chain; set",
+        ),
         ({"template": ...}, "evals.tasks.heldout.template: missing"),
         (
             {"task": ..., "template": ..., "items": ..., "lm_eval": "gsm8k", "chat": {"system": "s"}},

@@ -103,7 +103,7 @@ def test_sound(sound):
         ),
         (
             stage(tool=TOOL | {"name": "frozen_lake"}),
-            "tool.name: the calls act in world frozen_lake, but the task's world is chain; set task.world",
+            "^tool.name: the calls act in world frozen_lake, but the task's world is chain; set task.world",
         ),
         (
             stage(tool=TOOL, learn_results=True, advantage="process"),
