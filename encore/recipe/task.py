@@ -35,11 +35,6 @@ class Task(Model):
         """The name of the verifier of a data set, math if it names none."""
         return "math"
 
-    @property
-    def answer_suffices(self) -> bool:
-        """Whether a completion is right that states the right answer alone: no tests verify it."""
-        return self.verifies != reward_names.TESTS
-
     def make_world(self) -> World | None:
         """Return the world; None for a data set. Raises UserError for a dial that the world does not have."""
         return None
@@ -60,11 +55,6 @@ class WorldTask(Task):
     def is_verified(self) -> bool:
         """True: a world verifies every answer."""
         return True
-
-    @property
-    def answer_suffices(self) -> bool:
-        """Whether a completion is right that states the right answer alone, without calls that lead to it."""
-        return getattr(self.make_world(), "answer_suffices", True)
 
     def make_world(self) -> World:
         """Return the world with these dials. Raises UserError for a dial that the world does not have."""

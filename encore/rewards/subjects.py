@@ -15,7 +15,7 @@ from encore.recipe.form import Form
 from encore.recipe.kinds.rollout import LEARNED
 from encore.recipe.reward_names import OVERLONG
 from encore.recipe.task import Rewarded
-from encore.rewards import rules
+from encore.rewards import rules, verifiers
 from encore.rewards.stress import Subject
 from encore.runtime.reward_checks import CHECKED, Row
 from encore.worlds import World
@@ -59,7 +59,7 @@ def of_part(
     cache = cache if OVERLONG in used else None
     built = rules.build(used, world, seed, caps=caps, cache=cache, verifies=questions.verifies)
     problems = prompts.of_task(questions, form, min(part.problems or MOST, MOST) if world else None, seed)
-    answered = questions.answer_suffices
+    answered = verifiers.answer_suffices(questions)
     drawn: list[Row] = problems.select(range(min(CHECKED, len(problems)))).to_list()
     rows = [*drawn, *(_row(form, sample, drawn[0]) for sample in samples)]
     reward = next(iter(used)) if len(used) == 1 else " + ".join(f"{w:g} {name}" for name, w in used.items())

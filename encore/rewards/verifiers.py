@@ -24,6 +24,12 @@ def of_task(task: Task) -> Verifier:
     return world.verify if world else verifier(task.verifies)
 
 
+def answer_suffices(task: Task) -> bool:
+    """Return whether a completion is right that states the right answer alone: no tests, no calls decide."""
+    world = task.make_world()
+    return getattr(world, "answer_suffices", True) if world else task.verifies != TESTS
+
+
 def verifier(name: str) -> Callable[[Problem, str], bool]:
     """Return the verifier that a data set's task names; encore/recipe/task.py lists the names.
 

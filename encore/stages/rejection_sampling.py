@@ -23,7 +23,7 @@ from encore.data import demonstrations, forms, prompts
 from encore.errors import UserError
 from encore.learning.completions import CompletionsLog
 from encore.recipe.kinds import RejectionSamplingStage
-from encore.rewards import rules
+from encore.rewards import rules, verifiers
 from encore.runtime import health, reward_checks
 from encore.sampling import funnel
 from encore.sampling.completion import Completion
@@ -57,7 +57,7 @@ def run(stage: RejectionSamplingStage, job: Job) -> Outcome:
             tokenizer,
             problems,
             accuracy,
-            stage.questions.answer_suffices,
+            verifiers.answer_suffices(stage.questions),
         )
     )
     rows = [row for row in problems for _ in range(args.num_generations)]

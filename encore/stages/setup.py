@@ -25,7 +25,7 @@ from encore.recipe.kinds.domains import Domain
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
 from encore.recipe.kinds.rollout import REWARD_MODEL, SAFETY_MODEL
 from encore.recipe.reward_names import OVERLONG
-from encore.rewards import learned, rules, step_rewards
+from encore.rewards import learned, rules, step_rewards, verifiers
 from encore.rewards.domains import OfDomain, routed
 from encore.runtime import curves, files, gpus, health, reward_checks
 from encore.stages import colocated, sent_weights, serving
@@ -269,7 +269,7 @@ def before_rollouts(
                 policy.tokenizer,
                 problems,
                 rewards,
-                part.questions.answer_suffices,
+                verifiers.answer_suffices(part.questions),
             ),
         ]
     )

@@ -8,7 +8,7 @@ the calls alone. So a verifier plays a completion's calls again and needs no rec
 that forges an observation changes nothing, and a resumed run sees the same episodes. What is random in a
 world, such as ice on which a step slips, is drawn by the question and the number of the call: all completions
 of a prompt meet the same luck, and no other prompt tells it. A call beyond the tool's number of answers acts
-too, but its observation is not told.
+too, but nothing is observed after it.
 """
 
 import random

@@ -36,7 +36,7 @@ def test_conversations_and_further_columns_are_accepted():
     assert accuracy(**batch, trainer_state=None, log_extra=print, other=[1]) == [1.0]
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", [name for name in WORLDS if getattr(WORLDS[name], "answer_suffices", True)])
 def test_gold_answers_score_one_and_garbage_nothing(name):
     world = make({"world": name})
     (accuracy,) = build(["accuracy"], world)
