@@ -99,13 +99,13 @@ def test_other_arms_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("process_supervision-cpu", "its seeds share base model"),
+        ("code-cpu", "its seeds share base model"),
         ("helpful_harmless-cpu", "win_rates.* cannot be made without the completions"),
     ],
 )
 def test_what_needs_all_seeds_at_once_is_refused(tmp_path, name, why):
     record, part = cut(tmp_path / "a", even=True, name=name), cut(tmp_path / "b", even=False, name=name)
-    if name == "process_supervision-cpu":
+    if name == "code-cpu":
         runs = pd.concat(pd.read_csv(folder / "runs.csv.gz") for folder in (record, part))
         for folder in (record, part):
             shared = runs[runs.stage == "tiny_lm/pretrain"]
