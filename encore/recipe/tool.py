@@ -35,9 +35,13 @@ class Tool(Model):
     call: Around = CALL  # the texts before and after a call; the second must be one token
     result: Around = RESULT  # the texts before and after its result
 
+    @property
+    def acts(self) -> bool:
+        """Whether the calls act in the world of the task, which has a state."""
+        return self.name in STATEFUL or own_code.is_own(self.name)
+
     def mistakes(self, world: str | None) -> Iterator[Mistake]:
         """Yield a mistake if the tool acts in a world, and `world`, the task's, is another or None."""
-        acts = self.name in STATEFUL or own_code.is_own(self.name)
-        if acts and world != self.name:
+        if self.acts and world != self.name:
             asked = f"the task's world is {world}" if world else "the task has no world"
             yield "name", f"the calls act in world {self.name}, but {asked}; set task.world to {self.name}"

@@ -57,7 +57,10 @@ TOOLS: Mapping[str, Callable[[Sequence[str]], list[Answer]]] = {"calculator": ca
 
 @dataclass(frozen=True)
 class Asked:
-    """A prompt, and a policy's turns since, the last of which ends with a call."""
+    """A prompt, and a policy's turns since, the last of which ends with a call.
+
+    A tool that does not act in a world needs no prompt, and gets "".
+    """
 
     prompt: str
     turns: list[str]
@@ -65,7 +68,8 @@ class Asked:
 
 def answers(tool: Tool, asked: Sequence[Asked]) -> list[Answer]:
     """Return the tool's answer to the last turn of each."""
-    if world := stateful(tool.name):
+    if tool.acts:
+        world = stateful(tool.name)
         return [_observed(world, tool, each) for each in asked]
     calls = [_call_of(tool, each.turns[-1]) for each in asked]
     good = [call for call in calls if call is not None]

@@ -74,7 +74,8 @@ def converse(
     """
     close = closing(tool, tokenizer)
     talks = [Talk() for _ in prompts]
-    asked = [tools.Asked(tokenizer.decode(prompt, skip_special_tokens=False), []) for prompt in prompts]
+    texts = tokenizer.batch_decode(prompts, skip_special_tokens=False) if tool.acts else [""] * len(talks)
+    asked = [tools.Asked(text, []) for text in texts]
     spent = [0] * len(talks)
     going = [*range(len(talks))]
     for turn in range(tool.calls + 1):

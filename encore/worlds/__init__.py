@@ -104,8 +104,7 @@ def _own(name: Any) -> Any:
     world = own_code.load(name)
     if not is_dataclass(world):
         raise UserError(f"world: {name}: expected a dataclass, whose fields are the dials")
-    lacking = [part for part in (*World.__annotations__, *_methods(World)) if not hasattr(world, part)]
-    if lacking:
+    if lacking := _lacking(world, World):
         raise UserError(f"world: {name} lacks {', '.join(lacking)}; see encore/worlds/protocol.py")
     return world
 
@@ -119,18 +118,15 @@ def stateful(name: str) -> Any:
     if not own_code.is_own(name):
         return STATEFUL[name]() if name in STATEFUL else None
     world = _own(name)
-    lacking = [
-        part
-        for part in (*StatefulWorld.__annotations__, *_methods(StatefulWorld))
-        if not hasattr(world, part)
-    ]
-    if lacking:
+    if lacking := _lacking(world, StatefulWorld):
         raise UserError(f"tool.name: {name} lacks {', '.join(lacking)}; see encore/worlds/episodes.py")
     return world()
 
 
-def _methods(protocol: type) -> list[str]:
-    return [name for name in vars(protocol) if not name.startswith("_")]
+def _lacking(world: Any, protocol: type) -> list[str]:
+    """Return the attributes and methods of a protocol that a class does not have."""
+    methods = [method for method in vars(protocol) if not method.startswith("_")]
+    return [part for part in (*protocol.__annotations__, *methods) if not hasattr(world, part)]
 
 
 def split_of(question: str) -> str:

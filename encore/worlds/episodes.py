@@ -83,7 +83,7 @@ def play(world: StatefulWorld, question: str, acted: Sequence[str]) -> Iterator[
         state = turn.state
 
 
-def _last_state(world: StatefulWorld, question: str, completion: str) -> Any:
+def last_state(world: StatefulWorld, question: str, completion: str) -> Any:
     """Return the state after all calls of a completion."""
     state = world.begin(question)
     for _, turn in play(world, question, [call for call, _ in calls(completion)]):
@@ -114,7 +114,7 @@ class Played:
         """Return whether the answer is right, and is what the calls have led to."""
         if answer(completion) != problem.answer:
             return False
-        return self.told(_last_state(self, problem.question, completion)) == problem.answer
+        return self.told(last_state(self, problem.question, completion)) == problem.answer
 
     def steps(self: Any, problem: Problem, completion: str) -> list[bool]:
         """Return whether each call brings the goal nearer."""

@@ -23,7 +23,7 @@ from typing import ClassVar
 from encore.worlds.answers import TAGS
 from encore.worlds.calculator import ERROR
 from encore.worlds.episodes import OVER, Played, Turn, document, malformed
-from encore.worlds.grids import MOVES, Cell, cells, distances, moved
+from encore.worlds.grids import MOVES, Cell, cells, distances, moved, wandering, written
 from encore.worlds.products import CALL, RESULT
 from encore.worlds.protocol import Document, Problem, require
 
@@ -73,10 +73,7 @@ def direct(world: "FrozenLake", problem: Problem, rng: random.Random) -> str:
 
 
 def walk(world: "FrozenLake", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
-    def choose(state: Walk) -> str:
-        return rng.choice([*MOVES]) if rng.random() < error else _best(state)
-
-    return document(world, problem, choose, LONGEST_WALK)
+    return document(world, problem, wandering(rng, error, _best), LONGEST_WALK)
 
 
 @dataclass(frozen=True)
@@ -109,8 +106,7 @@ class FrozenLake(Played):
             lake = {place: "H" if rng.random() < self.holes else "F" for place in places}
             start, goal = rng.sample(places, 2)
             lake |= {start: "S", goal: "G"}
-            rows = ("".join(lake[row, column] for column in range(size)) for row in range(size))
-            question = f"{'/'.join(rows)}{self.slips}="
+            question = f"{written(lake, size)}{self.slips}="
             if start in _ways(question):
                 return Problem(question, "goal", _ways(question)[start])
 

@@ -1,8 +1,9 @@
 """Small grids, whose rows a question writes from the top, separated by slashes."""
 
+import random
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 Cell = tuple[int, int]  # row and column
 State = TypeVar("State", bound=Hashable)
@@ -14,6 +15,16 @@ def cells(grid: str) -> Iterator[tuple[Cell, str]]:
     for row, line in enumerate(grid.split("/")):
         for column, character in enumerate(line):
             yield (row, column), character
+
+
+def written(grid: Mapping[Cell, str], size: int) -> str:
+    """Return a square grid of `size` rows as text."""
+    return "/".join("".join(grid[row, column] for column in range(size)) for row in range(size))
+
+
+def wandering(rng: random.Random, error: float, best: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Return a choice of moves: the best from a state or, with the chance `error`, any."""
+    return lambda state: rng.choice([*MOVES]) if rng.random() < error else best(state)
 
 
 def moved(cell: Cell, move: str) -> Cell:

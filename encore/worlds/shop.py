@@ -24,7 +24,7 @@ from typing import ClassVar
 
 from encore.worlds.answers import TAGS
 from encore.worlds.calculator import ERROR
-from encore.worlds.episodes import OVER, Played, Turn, calls, document, malformed, play
+from encore.worlds.episodes import OVER, Played, Turn, document, last_state, malformed
 from encore.worlds.products import CALL, RESULT
 from encore.worlds.protocol import Document, Problem, require
 
@@ -114,10 +114,7 @@ def _plan(problem: Problem, asked: Sequence[str], order: Sequence[str]) -> Calla
 
 def _bought(problem: Problem, completion: str) -> float:
     """Return the share of the units that a completion has bought, at whatever price."""
-    state = Bought(problem.question)
-    for _, turn in play(Shop(), problem.question, [call for call, _ in calls(completion)]):
-        state = turn.state
-    return 1 - state.missing / _needed(problem.question)
+    return 1 - last_state(Shop(), problem.question, completion).missing / _needed(problem.question)
 
 
 @dataclass(frozen=True)

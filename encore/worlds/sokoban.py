@@ -24,7 +24,7 @@ from typing import ClassVar
 from encore.worlds.answers import TAGS
 from encore.worlds.calculator import ERROR
 from encore.worlds.episodes import OVER, Played, Turn, document, malformed
-from encore.worlds.grids import MOVES, Cell, cells, distances, moved
+from encore.worlds.grids import MOVES, Cell, cells, distances, moved, wandering, written
 from encore.worlds.products import CALL, RESULT
 from encore.worlds.protocol import Document, Problem, require
 
@@ -101,10 +101,7 @@ def direct(world: "Sokoban", problem: Problem, rng: random.Random) -> str:
 
 
 def push(world: "Sokoban", problem: Problem, rng: random.Random, *, error: float = 0.0) -> str:
-    def choose(state: Warehouse) -> str:
-        return rng.choice([*MOVES]) if rng.random() < error else _best(state)
-
-    return document(world, problem, choose, LONGEST_PUSH)
+    return document(world, problem, wandering(rng, error, _best), LONGEST_PUSH)
 
 
 @dataclass(frozen=True)
@@ -135,10 +132,9 @@ class Sokoban(Played):
             grid = {place: "X" if rng.random() < self.walls else "." for place in places}
             player, box, target = rng.sample(places, 3)
             grid |= {player: "P", box: "B", target: "T"}
-            rows = ("".join(grid[row, column] for column in range(size)) for row in range(size))
             floor = frozenset(place for place in places if grid[place] != "X")
             if fewest := _fewest_moves(floor, (player, box), target):
-                return Problem(f"{'/'.join(rows)}=", "goal", fewest)
+                return Problem(f"{written(grid, size)}=", "goal", fewest)
 
     def begin(self, question: str) -> Warehouse:
         return Warehouse(question, (_where(question, "P"), _where(question, "B")))
