@@ -53,6 +53,11 @@ def plain_gradient(advantages, **keys) -> Case:
     return Case(paper.reinforce, advantages, DR, {"importance_ratio": "none", **keys}, scale=SUM)
 
 
+def clipped(advantages, **keys) -> Case:
+    """GRPO's clipped ratio and mean over completions with these advantages."""
+    return Case(partial(paper.grpo, **TOKENS), advantages, {}, keys)
+
+
 CASES: dict[str, Case] = {
     "reinforce": plain_gradient(moving_average, advantage="moving_average"),
     "rloo": plain_gradient(of_rewards(paper.leave_one_out), advantage="leave_one_out"),
@@ -64,20 +69,10 @@ CASES: dict[str, Case] = {
         {},
         {"advantage": "positive", "importance_ratio": "none", **ACCURACY},
     ),
-    "grpo-above-mean": Case(
-        partial(paper.grpo, **TOKENS),
-        of_rewards(paper.above_mean, **TRL_STD),
-        {},
-        {"advantage": "above_mean"},
-    ),
+    "grpo-above-mean": clipped(of_rewards(paper.above_mean, **TRL_STD), advantage="above_mean"),
     "negative": plain_gradient(of_accuracy(paper.negative), advantage="negative", **ACCURACY),
     "w-reinforce": plain_gradient(of_accuracy(paper.weighted), advantage="weighted", **ACCURACY),
-    "grpo-pass-at-k": Case(
-        partial(paper.grpo, **TOKENS),
-        of_accuracy(paper.pass_at_k, k=2),
-        {},
-        {"advantage": "pass_at_k", "pass_k": 2, **ACCURACY},
-    ),
+    "grpo-pass-at-k": clipped(of_accuracy(paper.pass_at_k, k=2), advantage="pass_at_k", pass_k=2, **ACCURACY),
     "grpo-clip-cov": Case(
         partial(paper.clip_cov, **TOKENS, least=COVARIANCES[0], most=COVARIANCES[1]),
         normalized,
@@ -113,6 +108,9 @@ CASES: dict[str, Case] = {
         {"advantage": "leave_one_out"},
         scale=SUM,
     ),
+    "online_rft-clipped": clipped(of_accuracy(paper.positive), advantage="positive", **ACCURACY),
+    "negative-clipped": clipped(of_accuracy(paper.negative), advantage="negative", **ACCURACY),
+    "w-reinforce-clipped": clipped(of_accuracy(paper.weighted), advantage="weighted", **ACCURACY),
     "grpo": Case(partial(paper.grpo, **TOKENS), normalized),
     "grpo-kl": Case(partial(paper.grpo, **TOKENS, beta=0.3), normalized, {"beta": 0.3}),
     "grpo-overlong": Case(partial(paper.grpo, **TOKENS), normalized, {"mask_truncated_completions": True}),
