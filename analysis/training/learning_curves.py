@@ -19,7 +19,7 @@ from analysis.training.series import Series
 from encore.recipe.kinds.dpo import DpoStage
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
-from encore.recipe.kinds.ppo import PpoStage
+from encore.recipe.kinds.rollout import RolloutStage
 from encore.recipe.kinds.stage import Stage
 
 CAP = "#333333"  # colour of the line at the cap on a reply's length
@@ -45,7 +45,7 @@ def _caps(stage: Stage) -> Mapping[str, int]:
     """Return step -> cap on the tokens of a reply from this step on; empty if the stage sets no cap."""
     if isinstance(stage, GrpoStage) and stage.caps:
         return stage.caps
-    if not isinstance(stage, GrpoStage | PpoStage | PolicyGradientStage):
+    if not isinstance(stage, RolloutStage | PolicyGradientStage):
         return {}
     if "max_completion_length" not in stage.args.model_fields_set:
         return {}

@@ -5,10 +5,12 @@ from functools import singledispatch
 
 from analysis.numbers.means import DASH
 from encore.recipe.kinds.bandit import BanditStage
+from encore.recipe.kinds.distillation import DistillationStage
 from encore.recipe.kinds.dpo import DpoStage
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
 from encore.recipe.kinds.ppo import PpoStage
+from encore.recipe.kinds.rollout import RolloutStage
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.loss_types import CLIPPED
 
@@ -141,6 +143,22 @@ def _(stage: PpoStage) -> dict[str, str]:
 
 
 @described.register
+def _(stage: DistillationStage) -> dict[str, str]:
+    """Return a row with a dash for each setting of a loss of rewards."""
+    args, absent = stage.args, ("advantage", "over std", "ratio", "clip range", "KL")
+    sampling = "all" if stage.on_policy == 1 else f"{stage.on_policy:.0%} of the"
+    return {
+        "objective": f"distillation, {(stage.divergence or '').replace('_', ' ')}",
+        "mean over": "all tokens of a step",
+        **dict.fromkeys(absent, DASH),
+        "updates per rollout": _updates(stage),
+        "group size": str(args.num_generations),
+        "learning rate": f"{args.learning_rate:g}",
+        "also": f"{sampling} rollouts by the policy itself",
+    }
+
+
+@described.register
 def _(stage: DpoStage) -> dict[str, str]:
     """Return a row with a dash for each setting that a loss on fixed pairs does not have."""
     args = stage.args
@@ -215,7 +233,7 @@ def reference_every(stage: GrpoStage | DpoStage) -> int | None:
     return every if stage.args.sync_ref_model and not 0 < last <= every else None
 
 
-def _updates(stage: GrpoStage | PpoStage) -> str:
+def _updates(stage: RolloutStage) -> str:
     """Return the number of optimizer steps on each rollout, as text."""
     args = stage.args
     if stage.global_batch and args.generation_batch_size:

@@ -11,8 +11,8 @@ from encore.recipe.graph import Node
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.runtime import suite
 
-# kinds of stages that learn from rewards or preferences
-RL = ("grpo", "policy_gradient", "bandit", "ppo", "dpo")
+# kinds of stages that learn from rewards, preferences or a teacher
+RL = ("grpo", "policy_gradient", "bandit", "ppo", "dpo", "distillation")
 CONFORMANCE = "results/published/conformance.csv"
 
 

@@ -15,9 +15,9 @@ from encore.errors import UserError
 from encore.forecast import stand_ins
 from encore.forecast.trial import Config
 from encore.recipe.base import present
-from encore.recipe.kinds import DpoStage, GrpoStage, PpoStage, RewardModelStage, SftStage
+from encore.recipe.kinds import DpoStage, GrpoStage, RewardModelStage, SftStage
 from encore.recipe.kinds.domains import Domain
-from encore.recipe.kinds.rollout import LEARNED, REWARD_MODEL
+from encore.recipe.kinds.rollout import LEARNED, REWARD_MODEL, RolloutStage
 from encore.runtime import files, health
 from encore.sampling.turns import room
 from encore.stages.job import typed
@@ -47,7 +47,7 @@ def of_stage_kind(config: Config, inputs: Mapping[str, Path], seed: int, folder:
     None if a stage of this kind cannot be cut to its longest rows.
     """
     kind = config["run"]
-    if kind in ("grpo", "ppo"):
+    if kind in ("grpo", "ppo", "distillation"):
         return _rollouts(config, inputs, seed, folder)
     if kind == "sft":
         return _demonstrations(config, inputs, seed, folder)
@@ -57,10 +57,10 @@ def of_stage_kind(config: Config, inputs: Mapping[str, Path], seed: int, folder:
 
 def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Path) -> Longest:
     stage, _ = typed(config["run"], config)
-    assert isinstance(stage, GrpoStage | PpoStage)
+    assert isinstance(stage, RolloutStage)
     _, tokenizer = locate_policy(stage, inputs)
-    rows_of_parts: list[tuple[int, str, GrpoStage | PpoStage | Domain]] = []
-    parts: Mapping[str, GrpoStage | PpoStage | Domain] = {"": stage}
+    rows_of_parts: list[tuple[int, str, RolloutStage | Domain]] = []
+    parts: Mapping[str, RolloutStage | Domain] = {"": stage}
     for part in (stage.domains or parts if isinstance(stage, GrpoStage) else parts).values():
         dataset = prompts.of_task(part.questions, forms.of(part.form, tokenizer), part.problems, seed)
         kept, length = prompts.fitting(dataset, tokenizer, part.longest_prompt)
@@ -86,7 +86,7 @@ def _rollouts(config: Config, inputs: Mapping[str, Path], seed: int, folder: Pat
         **{key: value for key, value in config.items() if key not in (*OF_PROMPTS, *OF_ROLLOUTS)},
         **part.model_dump(include={*health.FORMS}, exclude_unset=True),
         "task": {"file": str(path), "question": "question", "answer": "answer", "verifier": "math"},
-        "rewards": {"random": 1.0} | dict.fromkeys(scored, 1.0),
+        "rewards": {"random": 0.0 if stage.run == "distillation" else 1.0} | dict.fromkeys(scored, 1.0),
         "args": args,
     }
     return Longest(longest, dict(inputs), f"a prompt of {length} tokens and a completion of {cap}")

@@ -21,6 +21,7 @@ from encore.stages.policy import locate_policy
 VERIFIED = (
     "grpo",
     "ppo",
+    "distillation",
     "policy_gradient",
     "rejection_sampling",
 )  # kinds of stage whose task may have a verifier

@@ -11,6 +11,7 @@ from encore.recipe.args import Loading, TrainingArgs
 from encore.recipe.base import present
 from encore.recipe.graph import Graph, Node
 from encore.recipe.kinds import (
+    DistillationStage,
     DpoStage,
     GrpoStage,
     PolicyGradientStage,
@@ -158,7 +159,7 @@ def _padding(stage: Learning, generation: Generation, processes: int) -> float:
 
 def _scored(stage: Learning) -> float:
     """Return the forward passes for old log-probabilities, per sequence and optimizer step."""
-    if not isinstance(stage, RolloutStage):
+    if not isinstance(stage, RolloutStage) or isinstance(stage, DistillationStage):
         return 0.0
     several = stage.steps_a_rollout > 1 or isinstance(stage, PpoStage)
     ahead = isinstance(stage, GrpoStage) and stage.max_staleness  # if not corrected, the sampler's serve

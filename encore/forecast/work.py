@@ -75,7 +75,8 @@ def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assu
     inputs = graph.inputs(node)
     training, generation = training_of(graph, node, stage, job, assumed)
     rewards = _members(graph, inputs.get("reward_model")) + _members(graph, inputs.get("safety_model"))
-    reference, critic, uncounted = _policy_of(graph, inputs.get("reference")), None, list[str]()
+    beside = inputs.get("reference") or inputs.get("teacher")
+    reference, critic, uncounted = _policy_of(graph, beside), None, list[str]()
     by_kl = isinstance(stage, PpoStage) or (isinstance(stage, GrpoStage) and bool(stage.args.beta))
     if isinstance(stage, DpoStage) or (by_kl and not training.lora):  # a LoRA policy is its own
         reference = reference or job.policy

@@ -41,6 +41,13 @@ class Stateless:
         """Do nothing: there is no state."""
 
 
+class Unrewarded(Stateless):
+    """No advantages, because nothing learns from rewards."""
+
+    def estimate(self, batch: Minibatch, scores: Scores) -> Minibatch:
+        return batch
+
+
 @dataclass(frozen=True)
 class Group(Stateless):
     """The advantages of GRPO and of its variants in TRL, computed from the rewards of a group."""

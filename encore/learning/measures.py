@@ -34,16 +34,14 @@ OF_ANSWERS = ("accuracy", "length/correct", "length/incorrect", *OF_GROUPS)
 class Measures:
     """The metrics of one of TRL's trainers since the last log line, and the sums from which they are made."""
 
-    def __init__(
-        self, trainer: Any, entropy_bonus: EntropyBonus, of_critic: bool = False, clips: bool = True
-    ):
-        """Make the metrics of `trainer`. `of_critic`: advantages come from a critic, not from groups.
+    def __init__(self, trainer: Any, entropy_bonus: EntropyBonus, grouped: bool = True, clips: bool = True):
+        """Make the metrics of `trainer`. `grouped`: advantages come from groups, not from a critic.
 
         `clips`: the loss comes from `objectives.grpo`, whose losses report where the clip cuts the gradient.
         """
         self.trainer, self.accelerator = trainer, trainer.accelerator
         self.ratios, self.gap, self.entropy_bonus = RatioStatistics(), SamplerGap(), entropy_bonus
-        self.of_critic, self.clips = of_critic, clips
+        self.grouped, self.clips = grouped, clips
 
     @property
     def log(self) -> Any:
@@ -153,8 +151,8 @@ class Measures:
         return rows
 
     def without_groups(self) -> None:
-        """Remove the metrics of groups and answers that mean nothing, if advantages come from a critic."""
-        if not self.of_critic:
+        """Remove the metrics of groups and answers that mean nothing, unless advantages come from groups."""
+        if self.grouped:
             return
         verified = "accuracy" in self.trainer.reward_func_names
         for name in (OF_GROUPS if self.trainer.num_generations == 1 else ()) if verified else OF_ANSWERS:
@@ -192,7 +190,7 @@ class Measures:
             at_start=None if used or policy.old_samples else logps - old,
             counted=state.global_step + 1 > state.max_steps * (1 - FIFTH),
         )
-        if self.of_critic:
+        if not self.grouped:
             k2 = kl(logps, batch.old, "k2") * mask
             summed, tokens = self.accelerator.reduce(torch.stack([k2.sum(), mask.sum()]), reduction="sum")
             self.add("approx_kl", (summed / tokens.clamp(min=1)).item())

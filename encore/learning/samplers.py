@@ -103,14 +103,15 @@ class LeanSampler:
 
     exact = True
 
-    def __init__(self, trainer: Any):
-        self.trainer = trainer
+    def __init__(self, trainer: Any, model: Any = None):
+        """Sample from `model` or, if it is None, from the trainer's policy."""
+        self.trainer, self.model = trainer, model
 
     def draw(
         self, contexts: TokenLists, cap: int, also: Sequence[int] = (), alike: int = 1
     ) -> tuple[TokenLists, Logps]:
         trainer = self.trainer
-        policy = lora.below(trainer.accelerator.unwrap_model(trainer.model))
+        policy = lora.below(trainer.accelerator.unwrap_model(self.model or trainer.model))
         ids, logps = sample(policy, contexts, cap, trainer.temperature, [*trainer.eos_token_ids, *also])
         return ids, [row[: len(completion)] for row, completion in zip(logps.tolist(), ids, strict=True)]
 

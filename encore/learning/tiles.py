@@ -9,17 +9,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from trl.kernels import chunked_divergence
 from trl.trainer import utils
 
-WIDTH = "_CHUNKED_LOGPROB_CHUNK_SIZE"  # the name that TRL reads at each forward pass
+# (module, name) of the widths that TRL reads at each forward pass
+WIDTHS: list[tuple[Any, str]] = [
+    (utils, "_CHUNKED_LOGPROB_CHUNK_SIZE"),
+    (chunked_divergence, "VOCAB_CHUNK_SIZE"),
+]
 
 
 @contextmanager
 def narrow_tiles(model: Any) -> Iterator[None]:
     """Make TRL's buffers in the `with` block no wider than the vocabulary of `model`, a language model."""
-    plain, head = getattr(utils, WIDTH), model.get_output_embeddings()
-    setattr(utils, WIDTH, plain if head is None else min(plain, len(head.weight)))
+    plain, head = [getattr(module, name) for module, name in WIDTHS], model.get_output_embeddings()
+    for (module, name), width in zip(WIDTHS, plain, strict=True):
+        setattr(module, name, width if head is None else min(width, len(head.weight)))
     try:
         yield
     finally:
-        setattr(utils, WIDTH, plain)
+        for (module, name), width in zip(WIDTHS, plain, strict=True):
+            setattr(module, name, width)

@@ -1,4 +1,4 @@
-"""GRPO and PPO: TRL's GRPOTrainer, whose rollouts and loss come from Encore's own parts.
+"""GRPO, PPO and distillation: TRL's GRPOTrainer, whose rollouts and loss come from Encore's own parts.
 
 | part         | what it does                                                                               |
 |--------------|--------------------------------------------------------------------------------------------|
@@ -8,6 +8,7 @@
 | estimator    | `estimators`: advantages of groups, of a moving average, of steps, of a critic             |
 | policy       | `policy`: log-probabilities of policy, old policy and reference                            |
 | objective    | `objectives.grpo.loss`, or a user's objective                                              |
+| distillation | `distillation`: the loss in place of policy and objective, if there is a teacher           |
 | extra losses | `critic` and `ptx`                                                                         |
 | measures     | `measures`: the metrics of the log lines                                                   |
 
@@ -27,6 +28,7 @@ from trl.trainer.callbacks import SyncRefModelCallback
 from encore.learning import estimators
 from encore.learning.ahead import AheadSampler
 from encore.learning.critic import LearningCritic
+from encore.learning.distillation import Distillation, EitherSampler, Teacher
 from encore.learning.entropy import EntropyBonus
 from encore.learning.measures import Measures
 from encore.learning.minibatch import Minibatch
@@ -82,6 +84,7 @@ class Method:
     critic: Critic | None = None  # the critic of PPO
     ppo: PpoArgs = field(default_factory=PpoArgs)  # arguments that are read only if there is a critic
     ptx: Ptx | None = None
+    teacher: Teacher | None = None  # what the policy learns from in distillation, instead of rewards
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class Parts:
     objective: Objective
     extra_losses: list[ExtraLoss]
     kept: dict[str, Part]  # parts with a state in each checkpoint, in the order in which they are restored
+    distillation: Distillation | None = None
 
 
 class RolloutTrainer(Resumable, GRPOTrainer):
@@ -137,6 +141,8 @@ class RolloutTrainer(Resumable, GRPOTrainer):
 
     def _compute_loss(self, model, inputs):
         parts = self.parts
+        if parts.distillation:
+            return parts.distillation.loss(model, inputs)
         with positions_run(self.model) as positions:
             logp, entropy, balance = parts.policy.logps(
                 model, inputs, with_entropy=True, with_balance=self.aux_loss_enabled
@@ -193,7 +199,8 @@ class RolloutTrainer(Resumable, GRPOTrainer):
 def _assembled(trainer: Any, method: Method) -> Parts:
     """Return the parts of a new trainer."""
     args, of_critic = trainer.args, method.critic is not None
-    measures = Measures(trainer, EntropyBonus(args), of_critic, clips=method.objective is None)
+    grouped = not of_critic and method.teacher is None
+    measures = Measures(trainer, EntropyBonus(args), grouped, clips=method.objective is None)
     reference = None
     if of_critic or args.beta:
         reference = beside(method.reference, trainer)
@@ -211,11 +218,14 @@ def _assembled(trainer: Any, method: Method) -> Parts:
         estimator = estimators.Gae(method.ppo, policy, critic, measures)
         extra_losses.append(critic.loss)
         kept["critic"] = critic
+    elif method.teacher:
+        policy.needs_old = False
+        estimator = estimators.Unrewarded()
     else:
         estimator = estimators.of_stage(method.advantage, args, method.read_steps, method.pass_k)
     if method.ptx:
         extra_losses.append(PtxLoss(method.ptx, trainer, measures).loss)
-    scorer = Scorer(trainer, every_weighted_reward if of_critic else every_completion)
+    scorer = Scorer(trainer, every_completion if grouped else every_weighted_reward)
     ingredients = (trainer, sampler, scorer, policy, estimator, measures, method.rollouts)
     rounds = method.max_rounds
     rollouts = MixedGroups(*ingredients, max_rounds=rounds) if rounds else Rollouts(*ingredients)
@@ -224,13 +234,16 @@ def _assembled(trainer: Any, method: Method) -> Parts:
         kept["reference"] = reference
     level = method.importance_ratio or args.importance_sampling_level
     objective = method.objective or partial(grpo.loss, level=level, limit=method.limit)
-    return Parts(policy, rollouts, measures, objective, extra_losses, kept)
+    distillation = Distillation(method.teacher, trainer, rollouts, measures) if method.teacher else None
+    return Parts(policy, rollouts, measures, objective, extra_losses, kept, distillation)
 
 
 def _sampler(trainer: Any, method: Method) -> Sampler:
     """Return the sampler of a new trainer's rollouts, which samples them when they are learned from."""
     drawing: Draw = TrlSampler(trainer)
-    if method.lean:
+    if method.teacher and method.teacher.on_policy < 1:
+        drawing = EitherSampler(trainer, method.teacher)
+    elif method.lean:
         drawing = LeanSampler(trainer)
     elif method.max_staleness and trainer.args.use_vllm and trainer.args.vllm_mode == "server":
         drawing = ServerSampler(trainer)

@@ -1,4 +1,4 @@
-"""The fields of `args` in stages of RL: for GRPO, for PPO, and for CS336's policy gradient."""
+"""The fields of `args` in stages with rollouts: for GRPO, PPO, distillation, and CS336's policy gradient."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -100,6 +100,13 @@ class PpoArgs(GrpoArgs):
     missing_eos_score: float | None = None  # the score of a completion that did not end, instead of its own
     critic_learning_rate: Rate | None = None  # None: the same as learning_rate
     reshuffle: bool = True  # whether each epoch over a rollout has new minibatches
+
+
+class DistillationArgs(GrpoArgs):
+    """The `args` of a stage `distillation`: GRPO's args for the rollouts, batches and optimizer."""
+
+    loss_type: Literal["dapo"] = "dapo"  # the mean over the tokens of a step; distillation has no other
+    num_generations: Batch | None = 1  # 1, because no advantage compares completions
 
 
 class PolicyGradientArgs(Args):

@@ -21,7 +21,7 @@ SERVING = "ENCORE_VLLM_GPUS"  # names of the GPUs reserved for a vLLM server, as
 WAIT = 10.0  # seconds between two searches for a free GPU
 LOCKS = Path(tempfile.gettempdir()) / f"encore-gpus-{os.getuid()}"
 # stages whose trainer spreads a batch over processes; other stages use one GPU, or several by their engine
-SPREAD = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo")
+SPREAD = ("pretrain", "sft", "reward_model", "dpo", "grpo", "ppo", "distillation")
 
 # CUDA's major version -> the oldest branch of the NVIDIA driver that runs it (CUDA Toolkit Release Notes,
 # "CUDA Toolkit and Corresponding Driver Versions")

@@ -24,7 +24,7 @@ from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.rewards import step_rewards
 from encore.runtime import curves, health
 from encore.sampling.turns import room
-from encore.stages import setup
+from encore.stages import rollout_args, setup
 from encore.stages.job import Job
 from encore.stages.outcome import Outcome
 
@@ -44,7 +44,7 @@ def run(stage: GrpoStage, job: Job) -> Outcome:
         defaults["max_completion_length"] = caps[0]
     if stage.replay or stage.domains:
         defaults["shuffle_dataset"] = False
-    with setup.started(stage, job, **defaults) as (args, answering):
+    with rollout_args.started(stage, job, **defaults) as (args, answering):
         return _train(stage, job, args, caps, answering)
 
 

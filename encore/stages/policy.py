@@ -13,7 +13,8 @@ from encore.learning.fit import fit
 from encore.models import language_model, lora
 from encore.models.language_model import Source
 from encore.models.quantized import loading
-from encore.recipe.kinds import DpoStage, GrpoStage, LabelStage, PpoStage, SftStage
+from encore.recipe.kinds import DpoStage, LabelStage, SftStage
+from encore.recipe.kinds.rollout import RolloutStage
 from encore.recipe.kinds.stage import FromPolicy
 from encore.recipe.kinds.training import TuningStage
 from encore.runtime.provenance import Fit
@@ -34,7 +35,7 @@ class Policy:
     def __post_init__(self) -> None:
         self.generation = copy.deepcopy(self.model.generation_config)
 
-    def train(self, trainer: Any, stage: SftStage | DpoStage | GrpoStage | PpoStage, job: Job) -> Fit:
+    def train(self, trainer: Any, stage: SftStage | DpoStage | RolloutStage, job: Job) -> Fit:
         """Train to the last step, and return how it went; `model` then has the trained weights."""
         every, keep = stage.evaluate_every, partial(language_model.keep, **self._saved)
         done = fit(trainer, job.progress, (every, keep) if every else None)
@@ -76,15 +77,17 @@ def load_policy(stage: FromPolicy, inputs: Mapping[str, Path], **options: Any) -
     return Policy(source, tokenizer, model, getattr(stage, "saved_dtype", None))
 
 
-def load_reference(policy: Policy, inputs: Mapping[str, Path], **options: Any) -> Any:
-    """Return the reference model: the input `reference`, or else a copy of the initial policy.
+def load_reference(
+    policy: Policy, inputs: Mapping[str, Path], role: str = "reference", **options: Any
+) -> Any:
+    """Return the reference model, which is the input `role`, or else a copy of the initial policy.
 
     Raises UserError if the reference and the policy have different tokenizers.
     """
     source = policy.source
-    if "reference" in inputs:
-        source = language_model.locate(inputs["reference"])
-        names = (f"the reference {source.place}", f"the policy {policy.source.place}")
+    if role in inputs:
+        source = language_model.locate(inputs[role])
+        names = (f"the {role} {source.place}", f"the policy {policy.source.place}")
         language_model.same_tokenizer(language_model.load_tokenizer(source), policy.tokenizer, names)
     return language_model.load(source, **options)
 

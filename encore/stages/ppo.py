@@ -24,7 +24,7 @@ from encore.models.reward_model import RewardModel
 from encore.recipe.kinds import PpoStage
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.runtime import curves, gpus, health
-from encore.stages import setup
+from encore.stages import rollout_args, setup
 from encore.stages.job import Job
 from encore.stages.outcome import Outcome
 
@@ -43,20 +43,8 @@ EXPLAINED = 0.0
 
 def run(stage: PpoStage, job: Job) -> Outcome:
     """Train the policy and save it; times, ratios and completions go beside metrics.json."""
-    with setup.started(as_one_group(stage), job, disable_dropout=stage.args.disable_dropout) as (
-        args,
-        answering,
-    ):
-        args.num_generations = stage.args.num_generations
+    with rollout_args.started(stage, job, disable_dropout=stage.args.disable_dropout) as (args, answering):
         return _train(stage, job, args, answering)
-
-
-def as_one_group(stage: PpoStage) -> PpoStage:
-    """Return the stage, with the whole rollout as one group if groups have size 1, which TRL refuses."""
-    if stage.args.num_generations != 1:
-        return stage
-    whole = stage.completions(gpus.processes())
-    return stage.model_copy(update={"args": stage.args.model_copy(update={"num_generations": whole})})
 
 
 def _train(stage: PpoStage, job: Job, args: Any, answering: Callable[[], None]) -> Outcome:

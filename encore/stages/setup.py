@@ -1,14 +1,10 @@
-"""The parts that stages grpo and ppo need before their trainer: policy, tasks, rewards, prompts, checks."""
+"""The parts that stages with rollouts need before their trainer: policy, tasks, rewards, prompts, checks."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
-
-import torch
-from trl import GRPOConfig
 
 from encore.data import domains, forms, prompts, replay
 from encore.data.token_ids import end_ids, prompt_ids
@@ -19,21 +15,16 @@ from encore.learning.trainer import Method, RolloutTrainer
 from encore.models import lora
 from encore.models.reward_model import RewardModel
 from encore.recipe.caps import Caps
-from encore.recipe.grpo_args import GrpoArgs
 from encore.recipe.kinds import GrpoStage, PpoStage
 from encore.recipe.kinds.domains import Domain
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
-from encore.recipe.kinds.rollout import REWARD_MODEL, SAFETY_MODEL
+from encore.recipe.kinds.rollout import REWARD_MODEL, SAFETY_MODEL, RolloutStage
 from encore.recipe.reward_names import OVERLONG
 from encore.rewards import learned, rules, step_rewards, verifiers
 from encore.rewards.domains import OfDomain, routed
 from encore.runtime import curves, files, gpus, health, reward_checks
-from encore.stages import colocated, sent_weights, serving
 from encore.stages.job import Job
 from encore.stages.policy import Policy, load_policy, load_reference, loading_options, positions
-from encore.stages.trainer_config import arguments
-
-RolloutStage = GrpoStage | PpoStage
 
 
 @dataclass(frozen=True)
@@ -78,34 +69,6 @@ class Setup:
             train_dataset=self.dataset,
             processing_class=self.policy.tokenizer,
             peft_config=lora.adapters(self.stage.lora, self.policy.model, self.args.seed),
-        )
-
-
-@contextmanager
-def started(stage: RolloutStage, job: Job, **defaults: Any) -> Iterator[tuple[Any, Callable[[], None]]]:
-    """Yield the arguments of TRL, and a function that waits for the stage's vLLM server, if it has one."""
-    args = arguments(GRPOConfig, stage, job.workdir, job.seed, **(defaults_of(stage.args) | defaults))
-    check_cache(args)
-    with sent_weights.as_saved(), colocated.engine(args), serving.server(stage, job, args) as answering:
-        yield args, answering
-
-
-def defaults_of(args: GrpoArgs) -> dict[str, Any]:
-    """Return the defaults for TRL's arguments that differ from TRL's own; a recipe's `args` replace them."""
-    # on a CPU a static cache is a tenth faster than one that grows by copying
-    growing = torch.cuda.is_available() or args.bf16
-    cache = {} if growing else {"cache_implementation": "static"}
-    # a large model loads for minutes, while a vLLM server that fails is noticed at once
-    return {"save_steps": 20, "vllm_server_timeout": 1200.0, **cache}
-
-
-def check_cache(args: Any) -> None:
-    """Raise UserError if a static key-value cache would mix dtypes: autocast makes only the values bf16."""
-    mixed = (args.bf16 or args.fp16) and "dtype" not in (args.model_init_kwargs or {})
-    if mixed and "static" in (args.cache_implementation or ""):
-        raise UserError(
-            f"args.cache_implementation: {args.cache_implementation} holds keys and values in one precision, "
-            "but bf16 mixes two; remove it, or set bf16 to false"
         )
 
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import cases
+import distillation_cases
 import preference_rows
 from cases import CASES
-from compare import Case
+from compare import Case, worst
 from measures import (
     Lab,
     Measure,
@@ -27,6 +28,7 @@ from measures import (
     exact,
     factor,
     gap,
+    held,
     mixed_only,
     named,
     ratio_of_stds,
@@ -77,6 +79,7 @@ EQUATIONS = {  # what `STEP` was held against
     "gspo": "GSPO Eq. 5 to 7.",
     "gspo-noise": "GSPO Eq. 5 to 7 with noise added to log pi_old.",
     "gspo-token": "GSPO Eq. 13 and 14, with the token advantages of process supervision.",
+    "distillation": "GKD Eq. 2, Agarwal et al. 2024: both KLs and JSD, a mean over the step's tokens.",
 }
 PROPERTIES = {  # property -> status, note
     "std of the group": (
@@ -155,6 +158,7 @@ PROPERTIES = {  # property -> status, note
 def rows() -> Iterator[tuple[str, str, Measure]]:
     """(objective, property, how its size is measured); those of `CASES` in its order, then the others."""
     yield from sorted(unsorted(), key=lambda row: [*CASES].index(row[0]))
+    yield "distillation", STEP, distillation
     yield from preference_rows.rows()
 
 
@@ -202,6 +206,16 @@ def unsorted() -> Iterator[tuple[str, str, Measure]]:
     args = CASES["gspo-token"].args
     same = Case(CASES["gspo"].objective, cases.normalized, args, {"importance_ratio": "sequence_token"})
     yield "gspo-token", "GSPO where all tokens have one advantage", exact(same)
+
+
+def distillation(lab: Lab) -> str:
+    """The size of the error of all divergences, through accumulation and epochs."""
+    errors = []
+    for case in distillation_cases.CASES:
+        for layout in ("windows", "epochs"):
+            seen = distillation_cases.run(lab.folder, case, layout)
+            errors.append(worst(distillation_cases.outcomes(seen, case, lab.folder)))
+    return held(max(errors))
 
 
 def equal_share(rollouts: Any) -> Any:

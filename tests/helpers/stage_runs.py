@@ -235,7 +235,7 @@ def outputs(folder: Path, kind: str) -> dict[str, bytes]:
     """The weights and all other outputs that a repeated run must give again, byte by byte."""
     result, model = folder / "results" / kind, folder / "checkpoints" / kind / "final"
     names = ["metrics.json", "curve.csv"] + (
-        ["completions.jsonl", "ratios.csv"] if kind in ("grpo", "ppo") else []
+        ["completions.jsonl", "ratios.csv"] if kind in ("grpo", "ppo", "distillation") else []
     )
     return {name: (result / name).read_bytes() for name in names} | {
         path.name: path.read_bytes() for path in sorted(model.iterdir())

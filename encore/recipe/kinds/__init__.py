@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from encore.errors import UserError
 from encore.recipe.args import Args
 from encore.recipe.kinds.bandit import BanditStage
+from encore.recipe.kinds.distillation import DistillationStage
 from encore.recipe.kinds.dpo import DpoStage
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.kinds.label import LabelStage
@@ -26,6 +27,7 @@ KINDS: dict[str, type[Stage]] = {
     "pretrain": PretrainStage,
     "grpo": GrpoStage,
     "ppo": PpoStage,
+    "distillation": DistillationStage,
     "dpo": DpoStage,
     "policy_gradient": PolicyGradientStage,
     "bandit": BanditStage,

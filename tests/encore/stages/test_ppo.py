@@ -206,11 +206,11 @@ def test_arguments_that_make_no_sense(args: dict[str, Any], says: str):
 
 
 def test_a_prompt_needs_no_group(tmp_path: Path):
-    from encore.stages import ppo, setup
+    from encore.stages import rollout_args
 
     def made(**args: Any) -> tuple[int, int]:
         typed = jobs.stage("ppo", {"args": {**PPO["args"], **args}})
-        with setup.started(ppo.as_one_group(typed), jobs.job({}, tmp_path)) as (found, _):
+        with rollout_args.started(typed, jobs.job({}, tmp_path)) as (found, _):
             return found.num_generations, found.generation_batch_size
 
     assert made(per_device_train_batch_size=3) == (12, 12)

@@ -6,7 +6,7 @@ from stage_runs import GRPO
 from trl import GRPOConfig
 
 from encore.errors import UserError
-from encore.stages import setup
+from encore.stages import rollout_args
 from encore.stages.policy import loading_options
 from encore.stages.trainer_config import arguments
 
@@ -15,7 +15,7 @@ ASKED = {"bf16": True, "gradient_checkpointing": True}
 
 def of(args: dict, folder):
     stage = jobs.stage("grpo", {"args": args})
-    return arguments(GRPOConfig, stage, folder, 0, **setup.defaults_of(stage.args))
+    return arguments(GRPOConfig, stage, folder, 0, **rollout_args.defaults_of(stage.args))
 
 
 def test_what_only_costs_time_on_a_cpu_is_off_unless_asked_for(tmp_path):
@@ -49,10 +49,10 @@ def test_a_cache_of_one_precision(tmp_path):
     """By default there is one where it works; asked for where it does not, it is refused in one line."""
     plain, asked = of(GRPO["args"], tmp_path), of(GRPO["args"] | ASKED, tmp_path)
     assert (plain.cache_implementation, asked.cache_implementation) == ("static", None)
-    setup.check_cache(plain)
-    setup.check_cache(asked)
+    rollout_args.check_cache(plain)
+    rollout_args.check_cache(asked)
     static = of(GRPO["args"] | ASKED | {"cache_implementation": "static"}, tmp_path)
     with pytest.raises(UserError, match=r"args\.cache_implementation: static holds .* set bf16 to false"):
-        setup.check_cache(static)
+        rollout_args.check_cache(static)
     static.model_init_kwargs = {"dtype": "bfloat16"}
-    setup.check_cache(static)
+    rollout_args.check_cache(static)

@@ -1,0 +1,140 @@
+r"""On-policy distillation: at each token the policy learns the teacher's whole next-token distribution.
+
+The loss of an optimizer step is a mean over the tokens of its completions, which the policy itself has
+sampled, or for a share of the rollouts the teacher (Agarwal et al. 2024, arXiv 2306.13649, Eq. 2 and Alg. 1):
+
+    D(\pi_teacher(. | x, y_<t), \pi(. | x, y_<t)), with D a generalized Jensen-Shannon divergence
+
+No gradient flows through the sampling. TRL's function computes D from hidden states and heads, so that the
+logits of a large vocabulary never exist all at once.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from trl.kernels.chunked_divergence import ChunkedDivergenceFunction
+from trl.models.utils import _ForwardRedirection
+
+from encore.learning.measures import Measures
+from encore.learning.minibatch import Minibatch
+from encore.learning.reference import HALVES, placed, rounded
+from encore.learning.rollouts import Rollouts
+from encore.learning.samplers import Draw, LeanSampler, Logps, TokenLists
+from encore.models import lora
+from encore.models.packing import longest_first, to_the_left
+from encore.recipe.portion import piece_rows
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A teacher, and how the policy learns from it."""
+
+    model: Any
+    interpolation: float  # 0 for KL(teacher || policy), 1 for KL(policy || teacher), between them JSD
+    on_policy: float = 1.0  # share of the rollouts that the policy samples
+
+
+class EitherSampler:
+    """A sampler that is the policy in a share of the rollouts, and the teacher in the others."""
+
+    exact = False
+
+    def __init__(self, trainer: Any, teacher: Teacher):
+        self.trainer, self.on_policy = trainer, teacher.on_policy
+        self.policy, self.teacher = LeanSampler(trainer), LeanSampler(trainer, teacher.model)
+
+    def draw(
+        self, contexts: TokenLists, cap: int, also: Sequence[int] = (), alike: int = 1
+    ) -> tuple[TokenLists, Logps]:
+        """Return what `Draw.draw` returns. The seed and the number of the rollout decide who samples."""
+        trainer = self.trainer
+        chance = random.Random(f"{trainer.args.seed} {trainer.parts.rollouts.rounds}").random()
+        drawing: Draw = self.policy if chance < self.on_policy else self.teacher
+        return drawing.draw(contexts, cap, also, alike)
+
+
+class Distillation:
+    """The loss of a trainer whose policy learns from a teacher."""
+
+    def __init__(self, teacher: Teacher, trainer: Any, rollouts: Rollouts, measures: Measures):
+        self.trainer, self.rollouts, self.measures = trainer, rollouts, measures
+        self.interpolation = teacher.interpolation
+        if half := HALVES.get(trainer.accelerator.mixed_precision):
+            rounded(teacher.model, half)
+        self.teacher = placed(teacher.model.requires_grad_(False), trainer, learns=False).eval()
+
+    @cached_property
+    def redirected(self) -> _ForwardRedirection:
+        """What runs a function of the bare policy through the forward pass of its wrapper."""
+        return _ForwardRedirection()
+
+    def loss(self, model: Any, minibatch: Minibatch) -> Tensor:
+        """Return the part, (), that a micro-batch adds to the loss of an optimizer step."""
+        policy = self.trainer.accelerator.unwrap_model(model)
+        divergence, entropy = self.redirected(model, policy, self.summed, policy, minibatch)
+        step_tokens = self.rollouts.step_tokens()
+        assert step_tokens is not None  # it is None for other losses than a mean over tokens
+        self.measure("divergence", divergence, minibatch)
+        self.measure("entropy", entropy, minibatch)
+        return divergence / step_tokens.clamp(min=1)
+
+    def measure(self, name: str, total: Tensor, minibatch: Minibatch) -> None:
+        """Add the mean of a quantity over a micro-batch's tokens, on all processes; `total` is its sum."""
+        sums = torch.stack([total.detach(), minibatch.loss_mask.sum()])
+        total, tokens = self.trainer.accelerator.reduce(sums, reduction="sum")
+        self.measures.add(name, (total / tokens.clamp(min=1)).item())
+
+    def summed(self, policy: Any, minibatch: Minibatch) -> tuple[Tensor, Tensor]:
+        """Return the sums over all tokens in the loss of divergence and policy's entropy, each () in nats.
+
+        Rows of like length run together, without the padding on the left.
+        """
+        ids, lengths = to_the_left(minibatch.ids, minibatch.mask)
+        learned = torch.cat([torch.zeros_like(minibatch.prompt_mask), minibatch.loss_mask], dim=1)
+        learned = to_the_left(learned, minibatch.mask)[0].bool()  # (B, P + T) in the order of `ids`
+        sums = []
+        for piece in longest_first(lengths, piece_rows(len(ids))):
+            width = max(2, int(lengths[piece[0]]))
+            tokens, predicted = ids[piece, :width], learned[piece, 1:width]
+            with torch.no_grad():
+                taught = self.states(self.teacher, tokens, predicted)
+            sums.append(self.apart(policy, self.states(policy, tokens, predicted), taught))
+        divergences, entropies = zip(*sums, strict=True)
+        return torch.stack(divergences).sum(), torch.stack(entropies).sum()
+
+    def states(self, model: Any, tokens: Tensor, predicted: Tensor) -> Tensor:
+        """Return the hidden states, (n, hidden), from which a model predicts the n tokens in the loss.
+
+        `tokens`: (rows, width). `predicted`: (rows, width - 1) of bool, for the tokens from 1 on.
+        """
+        with self.trainer.accelerator.autocast():
+            outputs = lora.below(model).base_model(input_ids=tokens, use_cache=False)
+        states: Tensor = outputs.last_hidden_state[:, :-1][predicted]
+        return states
+
+    def apart(self, policy: Any, states: Tensor, taught: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the sums of divergence and policy's entropy, from hidden states of policy and teacher."""
+        weight, bias, *of_policy = _head(policy)
+        of_teacher = _head(self.teacher)
+        divergence, entropy = ChunkedDivergenceFunction.apply(
+            *(states, weight, bias, taught, *of_teacher[:2]),
+            *(self.interpolation, self.trainer.temperature, *of_policy, *of_teacher[2:]),
+        )
+        return divergence.sum(), entropy.sum()
+
+
+def _head(model: Any) -> tuple[Tensor, Tensor | None, float, float | None]:
+    """Return the weight and bias of a model's head, and the scale and the soft cap of its logits."""
+    head, config = lora.below(model).get_output_embeddings(), model.config.get_text_config()
+    scale = getattr(config, "logit_scale", None)
+    return (
+        head.weight,
+        head.bias,
+        1.0 if scale is None else scale,
+        getattr(config, "final_logit_softcapping", None),
+    )

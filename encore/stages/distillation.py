@@ -1,0 +1,76 @@
+"""Stage `distillation`: on-policy distillation of a policy from a teacher.
+
+    python -m encore.stages distillation --config '{"task": …, "template": …, "divergence": …, "args": …}' \\
+        --input policy=results/…/metrics.json --input teacher=results/…/metrics.json …
+
+The policy samples completions, and learns at each of their tokens what the teacher would say next
+(encore/learning/distillation.py). The rollouts are those of stage `grpo`, without groups and rewards: the
+rewards that the stage names are measured, and so is accuracy. With `on_policy` below 1 the teacher samples a
+share of the rollouts. Policy and teacher must have the same tokenizer. `args` has the fields of TRL's
+GRPOConfig that concern rollouts, batches and the optimizer.
+"""
+
+from functools import partial
+from typing import Any
+
+from encore.learning.distillation import Teacher
+from encore.learning.fit import clean
+from encore.learning.rollouts import Options
+from encore.learning.trainer import Method
+from encore.models import lora
+from encore.models.experts import idle
+from encore.recipe.kinds import DistillationStage
+from encore.recipe.kinds.distillation import DIVERGENCES, TEACHER
+from encore.runtime import curves, health
+from encore.stages import rollout_args, setup
+from encore.stages.job import Job
+from encore.stages.outcome import Outcome
+from encore.stages.policy import load_reference, loading_options
+
+FORMULA = (
+    "tokens of prompts and completions x (policy parameters x (2 generation + 6 per iteration of forward and"
+    " backward) + 2 x teacher parameters per iteration)"
+)
+# metrics whose mean over the first fifth of the steps is reported too
+AT_FIRST = ("divergence", "rewards/accuracy/mean")
+
+
+def run(stage: DistillationStage, job: Job) -> Outcome:
+    """Train the policy and save it; times and completions go beside metrics.json."""
+    with rollout_args.started(stage, job) as (args, _):
+        return _train(stage, job, args)
+
+
+def _train(stage: DistillationStage, job: Job, args: Any) -> Outcome:
+    """Do the work of `run` once `args`, a GRPOConfig, exists."""
+    assert stage.divergence is not None
+    options = loading_options(stage, args)
+    ready = setup.prepared(stage, job, args, stage.caps_by_step, {}, measured=("accuracy",))
+    model = load_reference(ready.policy, job.inputs, role=TEACHER, **options)
+    teacher = Teacher(model, DIVERGENCES[stage.divergence], stage.on_policy)
+    log = setup.opened(job)
+    checks = setup.checks(ready, job, args.max_completion_length)
+    method = Method(Options(log=log), lean=stage.sampler == "lean", teacher=teacher)
+    trainer = ready.trainer(method)
+    done = ready.policy.train(trainer, stage, job)
+    ready.policy.save(job.workdir)
+
+    curve, scalars = setup.record(job, done.history, trainer.parts.measures.ratios, log)
+    parameters, of_teacher = lora.parameters(ready.policy.model), lora.parameters(model)
+    counted = parameters - idle(ready.policy.model)
+    flops = counted * (2 + 6 * args.num_iterations) + 2 * args.num_iterations * (of_teacher - idle(model))
+    return Outcome(
+        metrics={
+            **scalars,
+            **curves.first_fifths(curve, AT_FIRST),
+            "parameters": parameters,
+            "teacher_parameters": of_teacher,
+            **setup.skipped(ready.tasks),
+        },
+        health=[*checks, *health.training(curve, scalars, done.precision)],
+        fit=done,
+        flops_a_token=flops,
+        formula=FORMULA,
+        curve=curve,
+        clean=partial(clean, job.workdir),
+    )
