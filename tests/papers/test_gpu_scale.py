@@ -34,6 +34,7 @@ EXPECTED |= {
         "helpful_harmless",
         "staleness",
         "razor",
+        "on_policy_distillation",
         "few_problems",
         "negative_reinforcement",
         "language_mixing",
@@ -53,6 +54,7 @@ GPU_OF = {"gpu-24gb": "RTX4090"}  # an A100 otherwise
 WORK = (
     "grpo",
     "ppo",
+    "distillation",
     "sft",
     "dpo",
     "reward_model",
