@@ -2,8 +2,9 @@
 
 `updates_to/accuracy=0.5` is the first logged step at which the mean `accuracy` of the last 5 logged rollouts
 is 0.5 or more, in optimizer steps. `samples_to/accuracy=0.5` is the curve `samples` at that step: completions
-generated so far, including the completions that dynamic sampling threw away. Both are nan if the run never
-reached the level. `updates_to/budget` and `samples_to/budget` are the totals of the whole run.
+generated so far, including the completions that dynamic sampling threw away. `flops_to/accuracy=0.5` and
+`seconds_to/accuracy=0.5` are what training had cost by then: see spent(). All are nan if the run never
+reached the level. `updates_to/budget` and its like are the totals of the whole run.
 
 `auc/length/incorrect` is the mean of the curve `length/incorrect` over the whole of training: the area under
 the curve by the trapezoid rule, divided by the range of its steps. It describes the whole of a run, where
@@ -44,6 +45,7 @@ from encore.recipe.metric_names import AREA, AT_KL, COLLAPSED, FALL, LAW, OF_ARE
 from encore.runtime.curves import Row, first_fifths
 
 WINDOW = 5  # number of logged rollouts; a single one is too noisy to count
+COUNTED = ("samples", "flops", "seconds")  # curves of what a run has spent so far, beside its updates
 CURVES = {"gold": "rewards/gold/mean", "proxy": "rewards/reward_model/mean"}
 KL = "kl"
 EARLY = 0.15  # share of a run's steps from which the law of entropy is fitted, as in its paper
@@ -82,17 +84,17 @@ def budget_of(metric: str) -> str | None:
 
 
 def reached(curve: pd.DataFrame, levels: Iterable[str]) -> dict[str, float]:
-    """Return the metrics `updates_to/…` and `samples_to/…` for each level of accuracy, and the budgets.
+    """Return the metrics `updates_to/…`, `samples_to/…` etc. for each level of accuracy, and the budgets.
 
-    The metrics of samples are left out if the curve does not count samples.
+    The metrics of samples, FLOPs or seconds are left out if the curve does not count them.
     """
     levels, accuracy = list(levels), _series(curve, "accuracy")
     if accuracy.empty or not levels:
         return {}
     counts = {"updates": pd.Series(accuracy.index, accuracy.index, dtype=float)}
-    samples = _series(curve, "samples")
-    if not samples.empty:
-        counts["samples"] = samples.reindex(accuracy.index, method="ffill")
+    for unit in COUNTED:
+        if not (count := _series(curve, unit)).empty:
+            counts[unit] = count.reindex(accuracy.index, method="ffill")
     recent = accuracy.rolling(WINDOW).mean()
     metrics = {f"{unit}_to/budget": float(count.iloc[-1]) for unit, count in counts.items()}
     for level in levels:
@@ -102,6 +104,25 @@ def reached(curve: pd.DataFrame, levels: Iterable[str]) -> dict[str, float]:
         for unit, count in counts.items():
             metrics[f"{unit}_to/accuracy={level}"] = float(count[passed[0]]) if len(passed) else math.nan
     return metrics
+
+
+def spent(curve: pd.DataFrame, timing: pd.DataFrame, flops: float) -> pd.DataFrame:
+    """Return the curves `flops` and `seconds` of a stage: what training has cost up to each logged step.
+
+    FLOPs grow with the curve `num_tokens`, up to `flops`, the total of the stage. Seconds are the sum of
+    `step_time` in `timing`, the mean seconds of a step since the last logged one, without loading and saving.
+    """
+    tokens, times = _series(curve, "num_tokens"), _series(timing, "step_time")
+    costs = {}
+    if len(tokens) and tokens.iloc[-1] > 0 and flops > 0:
+        costs["flops"] = tokens * flops / tokens.iloc[-1]
+    if len(times):
+        steps = np.diff(times.index.to_numpy(dtype=float), prepend=0.0)
+        costs["seconds"] = (times * steps).cumsum()
+    frames = [
+        pd.DataFrame({"step": cost.index, "metric": name, "value": cost}) for name, cost in costs.items()
+    ]
+    return pd.concat(frames, ignore_index=True) if frames else curve.iloc[:0]
 
 
 def areas(curve: pd.DataFrame, metrics: Iterable[str]) -> dict[str, float]:

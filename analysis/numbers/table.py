@@ -88,7 +88,7 @@ def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
         metrics = record.get("metrics", {})
         path = run.folder(node) / "curve.csv"
         if path.exists():
-            curve = read_rows(path, ["step", "value"])
+            curve = with_costs(run, node, read_rows(path, ["step", "value"]))
             of_recipe = named if node.recipe == run.name else []
             metrics = metrics | curve_metrics.of_curve(curve, of_recipe, record.get("kind") == "ppo")
         rows = [{"metric": metric, "value": value} for metric, value in metrics.items()]
@@ -97,6 +97,14 @@ def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
     typed = [frame.astype(dict.fromkeys(NUMBERS, float)) for frame in numbers]
     joined = pd.concat(typed, ignore_index=True) if typed else final
     return joined.assign(node=run.label(node) if step is None else checkpoint, source=node.sentinel)
+
+
+def with_costs(run: Run, node: Node, curve: pd.DataFrame) -> pd.DataFrame:
+    """Return the curve of a stage together with the curves of what its training has cost."""
+    provenance = read_json(run.folder(node) / "provenance.json") or {}
+    times = run.folder(node) / "timing.csv"
+    timing = read_rows(times, ["step", "value"]) if times.exists() else curve.iloc[:0]
+    return pd.concat([curve, curve_metrics.spent(curve, timing, provenance.get("flops") or 0.0)])
 
 
 def _evaluated(tasks: Row) -> Iterator[tuple[str, Row]]:

@@ -1,4 +1,4 @@
-"""Figures with all arms in one panel: entropy against accuracy, and accuracy against updates and samples."""
+"""Figures with all arms in one panel: entropy against accuracy, and accuracy against what it took."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.numbers.curve_metrics import WINDOW, named_in
+from analysis.numbers.curve_metrics import COUNTED, WINDOW, named_in
 from analysis.numbers.run import Run
 from analysis.numbers.table import binned, curves
 from analysis.page import interval_rows
@@ -17,8 +17,14 @@ from analysis.page.style import LINE, WIDTH, dashes, margins
 from encore.recipe.metric_names import REACHED
 
 MARKS = 5  # marked points of a trajectory, equally spaced in time
+COLUMNS = 2  # panels side by side
 COARSE = 25  # points of a line in a panel that all arms share
-UNITS = {"updates": "updates (optimizer steps)", "samples": "samples (completions)"}
+UNITS = {
+    "updates": "updates (optimizer steps)",
+    "samples": "samples (completions)",
+    "flops": "floating-point operations",
+    "seconds": "seconds of training",
+}
 
 
 def trajectory(table: pd.DataFrame, arm: str) -> pd.DataFrame:
@@ -61,45 +67,47 @@ def entropy_accuracy(table: pd.DataFrame, palette: Mapping[str, str]) -> Figure 
 
 
 def effort(table: pd.DataFrame, arm: str, unit: str) -> pd.Series:
-    """Return the mean accuracy over seeds, smoothed by a trailing mean, indexed by updates or samples.
+    """Return the mean accuracy over seeds, smoothed by a trailing mean, indexed by what it took.
 
-    `unit` is a key of UNITS. The series is empty if accuracy, or the needed number of samples, is not logged.
+    `unit` is a key of UNITS. The series is empty if accuracy, or what was spent in this unit, is not logged.
     """
     logged = table[table.arm == arm]
     accuracy = binned(logged[logged.metric == "accuracy"], 10**9).rolling(WINDOW).mean()
     if unit == "updates" or not len(accuracy):
         return accuracy.mean(axis=1)
-    samples = binned(logged[logged.metric == "samples"], 10**9)
-    if not len(samples):
+    spent = binned(logged[logged.metric == unit], 10**9)
+    if not len(spent):
         return pd.Series(dtype=float)
-    samples = samples.reindex(accuracy.index, method="ffill")
-    return pd.Series(accuracy.mean(axis=1).to_numpy(), index=samples.mean(axis=1).to_numpy())
+    spent = spent.reindex(accuracy.index, method="ffill")
+    return pd.Series(accuracy.mean(axis=1).to_numpy(), index=spent.mean(axis=1).to_numpy())
 
 
 def accuracy_by_effort(run: Run, table: pd.DataFrame, palette: Mapping[str, str]) -> Figure | None:
-    """Draw accuracy against updates (left) and samples (right), with dotted lines at the levels of claims.
+    """Draw accuracy against each of UNITS that was counted, with dotted lines at the levels of claims.
 
     The result is None if no arm has logged both accuracy and samples.
     """
-    logged = curves(table, ["accuracy", "samples"]).dropna(subset=["value"])
+    logged = curves(table, ["accuracy", *COUNTED]).dropna(subset=["value"])
     lines = {unit: {arm: effort(logged, arm, unit).dropna() for arm in palette} for unit in UNITS}
     arms = [arm for arm in palette if len(lines["samples"][arm]) > 1]
     if not arms:
         return None
-    figure, axes = _panels(list(palette), arms, palette, 2, 2.5)
+    units = [unit for unit in UNITS if any(len(lines[unit][arm]) > 1 for arm in arms)]
+    figure, axes = _panels(list(palette), arms, palette, len(units), 2.5)
     styles = dashes(list(palette))
-    for axis, (unit, label) in zip(axes, UNITS.items(), strict=True):
+    for axis, unit in zip(axes, units, strict=True):
         for arm in arms:
             line = lines[unit][arm]
             line = line[:: max(1, len(line) // (2 * COARSE))]
             axis.plot(line.index, line, color=palette[arm], lw=1.5, ls=styles[arm])
         for level in named_in(run.document.claimed_metrics, REACHED):
             axis.axhline(float(level), color="#333333", lw=1, ls=":")
-        axis.set_xlabel(label, fontsize=9)
+        axis.set_xlabel(UNITS[unit], fontsize=9)
         axis.tick_params(labelsize=8.5)
         axis.locator_params(axis="x", nbins=4)
-    axes[1].sharey(axes[0])
-    axes[1].tick_params(labelleft=False)
+    for place, axis in enumerate(axes[1:], start=1):
+        axis.sharey(axes[0])
+        axis.tick_params(labelleft=place % COLUMNS == 0)
     return figure
 
 
@@ -126,18 +134,25 @@ def effort_rows(
 
 
 def _panels(
-    every: list[str], arms: list[str], palette: Mapping[str, str], columns: int, height: float
+    every: list[str], arms: list[str], palette: Mapping[str, str], count: int, height: float
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with `columns` panels side by side, above a legend of the arms in two columns."""
-    legend = LINE * ((len(arms) + 1) // 2)
-    tall = height + legend + 0.12
+    """Return a figure with `count` panels in at most two columns, above a legend of the arms.
+
+    `height` is the height of a row of panels, in inches.
+    """
+    legend, columns = LINE * ((len(arms) + 1) // 2), min(count, COLUMNS)
+    rows = math.ceil(count / columns)
+    tall = rows * height + legend + 0.12
     figure = Figure(figsize=(WIDTH, tall))
     around = margins(tall, left=0.7, right=0.14, bottom=legend + 0.55, top=0.12)
-    axes = figure.subplots(1, columns, squeeze=False, gridspec_kw=around | {"wspace": 0.1})[0]
+    grid = figure.subplots(rows, columns, squeeze=False, gridspec_kw=around | {"wspace": 0.1, "hspace": 0.4})
+    panels = list(grid.flat)
+    for panel in panels[count:]:
+        panel.remove()
     styles = dashes(every)
     handles = [Line2D([], [], color=palette[arm], ls=styles[arm], lw=1.8, label=arm) for arm in arms]
     figure.legend(
         handles=handles, loc="lower left", ncols=2, fontsize=9, handlelength=2.2, borderpad=0,
         bbox_to_anchor=(0.03, 0.01), labelspacing=0.25, columnspacing=1.4,
     )  # fmt: skip
-    return figure, list(axes)
+    return figure, panels[:count]

@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from analysis.numbers.curve_metrics import COUNTED
+
 
 @dataclass(frozen=True)
 class Series:
@@ -158,6 +160,6 @@ def main(names: Collection[str], measure: str) -> str:
 
 
 def drawn() -> set[str]:
-    """Return the names of the metrics that the figures of training show, and `samples`, for their x axis."""
+    """Return the names of the metrics that figures of training show, and of the counts on their x axes."""
     names = {name for series in (*TRAINING, *PREFERENCES) for name, _, _ in series.metrics}
-    return names | {series.older for series in TRAINING if series.older} | {"samples"}
+    return names | {series.older for series in TRAINING if series.older} | {*COUNTED}

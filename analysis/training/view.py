@@ -91,8 +91,8 @@ def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
     )
     yield Plan(
         "accuracy-by-effort",
-        "Accuracy by updates and by samples",
-        "An arm that is ahead on the left only pays for its updates in samples. Trailing mean of 5 rollouts.",
+        "Accuracy by what it took",
+        "An arm that is ahead by updates alone pays in samples or operations. Trailing mean of 5 rollouts.",
         partial(effort.accuracy_by_effort, run, training, palette),
     )
     for goal in named_in(run.document.claimed_metrics, REACHED):

@@ -58,7 +58,7 @@ OF_AREA = re.compile(rf"{AREA}/(.+)")
 OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max", AREA)
 OF_START = re.compile(r"first_fifth/(.+)")
 # effort until an accuracy is reached
-REACHED = re.compile(r"(updates|samples)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
+REACHED = re.compile(r"(updates|samples|flops|seconds)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
 # 1 if training collapsed, else 0
 FALL = "collapsed"
 COLLAPSED = re.compile(rf"{FALL}/(accuracy)")
@@ -80,8 +80,7 @@ OF_PAIRS = re.compile(
 # All forms of a stage's final number, as an error message lists them.
 FORMS = (
     *(f"{name}/…" for name in OF_TRAINING),
-    "updates_to/accuracy=X",
-    "samples_to/accuracy=X (0 < X <= 1)",
+    "updates_to/accuracy=X, and samples_to, flops_to, seconds_to (0 < X <= 1)",
     f"{FALL}/accuracy",
     *LAW,
     *(f"{name}/{'|'.join(REWARDS)}" for name in OF_PEAK),

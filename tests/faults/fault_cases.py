@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import stage_runs
+import test_distillation
 import test_dpo
 import test_label
 import test_ppo
@@ -180,6 +181,9 @@ CASES = {
     "dpo": Case("dpo", test_dpo.CONFIG, DATA, comparisons),
     "grpo": Case("grpo", stage_runs.GRPO),
     "ppo": Case("ppo", test_ppo.PPO, test_ppo.INPUTS, scored),
+    "distillation": Case(
+        "distillation", test_distillation.DISTILLATION, {"policy": POLICY, "teacher": POLICY}
+    ),
     "policy_gradient": Case("policy_gradient", stage_runs.REINFORCE),
     "rejection_sampling": Case("rejection_sampling", DRAW, trap=all_right),
     "sample": Case("sample", test_label.SAMPLE, base=test_label.PRETRAIN),

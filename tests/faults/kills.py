@@ -29,7 +29,10 @@ from fault_cases import CASES, Case, fresh, prepared  # noqa: E402
 TABLE = ROOT / "results/published/kills.csv"
 COLUMNS = ("kind", "phase", "kills", "other_bits")
 CHAIN = 5
-MODULES = [f"encore.stages.{kind}" for kind in ("sft", "dpo", "ppo", "reward_model", "policy_gradient")]
+MODULES = [
+    f"encore.stages.{kind}"
+    for kind in ("sft", "dpo", "ppo", "distillation", "reward_model", "policy_gradient")
+]
 Counts = Counter[tuple[str, str, bool]]  # kind, phase, whether the bits at the end were others
 
 

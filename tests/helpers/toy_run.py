@@ -112,6 +112,7 @@ def stage(run: Run, node: Node) -> None:
             "completions/clipped_ratio": 0.02,
             "clip_fraction": 0.0 if step == 1 else 0.01 * done + rng.random() * 0.001,
             "samples": 128.0 * step * (2 if node.arm == "longer-cap" else 1),
+            "num_tokens": 10_000.0 * step,
         }
         rows += [(step, metric, value) for metric, value in values.items()]
         for index in range(4):
@@ -125,6 +126,9 @@ def stage(run: Run, node: Node) -> None:
     )
     if node.name == "grpo":
         (folder / "ratios.csv").write_text(ratios())
+        logged = sorted({step for step, metric, _ in rows if metric == "samples"})
+        times = "".join(f"{step},step_time,{2 + step / 100}\n" for step in logged)
+        (folder / "timing.csv").write_text(f"step,metric,value\n{times}")
     (folder / "completions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in completions))
     weak = node.arm == "no-cot-base"
     checks = [

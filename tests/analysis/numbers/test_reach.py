@@ -51,6 +51,20 @@ def test_samples_are_those_generated_until_the_step():
     assert metrics["samples_to/budget"] == 90
 
 
+def test_flops_grow_with_the_tokens_and_seconds_add_up():
+    tokens = [(step, "num_tokens", 100.0 * step) for step in (4, 8, 20)]
+    steady = pd.concat([curve([0.6] * 5), pd.DataFrame(tokens, columns=["step", "metric", "value"])])
+    timing = pd.DataFrame({"step": [4, 8, 20], "metric": "step_time", "value": [0.5, 1.0, 2.0]})
+    costs = curve_metrics.spent(steady, timing, flops=8e9)
+    metrics = curve_metrics.reached(pd.concat([steady, costs]), ["0.5", "0.9"])
+    assert metrics["flops_to/accuracy=0.5"] == metrics["flops_to/budget"] == 8e9
+    assert metrics["seconds_to/accuracy=0.5"] == 4 * 0.5 + 4 * 1.0 + 12 * 2.0
+    assert math.isnan(metrics["flops_to/accuracy=0.9"])
+    by_step = costs[costs.metric == "flops"].set_index("step").value.to_dict()
+    assert by_step == {4: 1.6e9, 8: 3.2e9, 20: 8e9}
+    assert not len(curve_metrics.spent(curve([0.6]), timing.iloc[:0], flops=8e9))
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.01, 0.99), st.floats(0.01, 0.99))
 def test_a_higher_level_is_never_reached_sooner(accuracy, a, b):
     low, high = sorted((a, b))

@@ -23,19 +23,24 @@ def test_a_trajectory_is_of_means_over_seeds(table):
 
 def test_effort_is_accuracy_at_what_it_took(run, table, palette):
     logged = table[table.step.notna()]
-    updates, samples = (effort.effort(logged, "longer-cap", unit).dropna() for unit in effort.UNITS)
+    updates, samples, flops, seconds = (
+        effort.effort(logged, "longer-cap", unit).dropna() for unit in effort.UNITS
+    )
     assert samples.index.to_list() == [256 * step for step in updates.index]  # twice the others' in toy_run
     rollouts = logged[
         (logged.arm == "longer-cap") & (logged.metric == "accuracy") & logged.step.between(16, 20)
     ]
     assert samples[256 * 20] == updates[20] == pytest.approx(rollouts.value.mean())
+    for cost in (flops, seconds):
+        assert cost.index.is_monotonic_increasing
+        assert cost.to_list() == updates.to_list()
     assert not len(effort.effort(logged[logged.metric != "samples"], "random", "samples"))
     aimed = changed(run, claims=[{"metric": "updates_to/accuracy=0.5", "of": "random/grpo"}])
     figure = effort.accuracy_by_effort(aimed, table, palette)
     dotted = [
         line.get_ydata()[0] for axis in figure.axes for line in axis.lines if line.get_linestyle() == ":"
     ]
-    assert dotted == [0.5, 0.5]
+    assert dotted == [0.5] * len(effort.UNITS)
 
 
 def test_a_seed_that_never_arrived_counts_with_its_budget(run, palette):
