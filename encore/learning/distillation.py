@@ -12,7 +12,6 @@ logits of a large vocabulary never exist all at once.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -64,14 +63,11 @@ class Distillation:
     def __init__(self, teacher: Teacher, trainer: Any, rollouts: Rollouts, measures: Measures):
         self.trainer, self.rollouts, self.measures = trainer, rollouts, measures
         self.interpolation = teacher.interpolation
+        # runs a function of the bare policy through the forward pass of its wrapper
+        self.redirected = _ForwardRedirection()
         if half := HALVES.get(trainer.accelerator.mixed_precision):
             rounded(teacher.model, half)
         self.teacher = placed(teacher.model.requires_grad_(False), trainer, learns=False).eval()
-
-    @cached_property
-    def redirected(self) -> _ForwardRedirection:
-        """What runs a function of the bare policy through the forward pass of its wrapper."""
-        return _ForwardRedirection()
 
     def loss(self, model: Any, minibatch: Minibatch) -> Tensor:
         """Return the part, (), that a micro-batch adds to the loss of an optimizer step."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import stage_runs
+import test_distillation
 import test_domains
 import test_dpo
 import test_ppo
@@ -128,6 +129,26 @@ def test_one_rollout_gives_the_same_gradients_on_one_and_two(base: Path, tmp_pat
     assert stage_runs.run("grpo", arguments, one, fixed_completions) == 0, (one / "err.txt").read_text()
     assert both("grpo", arguments, two, fixed_completions) == [0, 0], (two / "err.txt").read_text()
     require_same(one / "checkpoints/grpo", two / "checkpoints/grpo", base / "checkpoints/pretrain")
+
+
+@pytest.mark.slow
+def test_a_student_learns_the_same_on_one_and_two(trained: Path, tmp_path: Path):
+    args = {"steps_per_generation": None, "generation_batch_size": 16, "num_generations": 4, "max_steps": 6}
+    config = with_batch(test_distillation.DISTILLATION, gradient_accumulation_steps=4, **args)
+    config |= {"sampler": None, "on_policy": None}
+    config = {name: value for name, value in config.items() if value is not None}
+    inputs = {"policy": test_distillation.POLICY, "teacher": test_distillation.TEACHER}
+    arguments = stage_runs.command("distillation", config, **inputs)
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        copytree(trained, folder)
+    assert stage_runs.run("distillation", arguments, one, fixed_completions) == 0, (
+        one / "err.txt"
+    ).read_text()
+    assert both("distillation", arguments, two, fixed_completions) == [0, 0], (two / "err.txt").read_text()
+    require_same(
+        one / "checkpoints/distillation", two / "checkpoints/distillation", trained / "checkpoints/pretrain"
+    )
 
 
 def trimmed_completions() -> None:
