@@ -17,7 +17,7 @@ from analysis.numbers.recorded import CURVES
 from analysis.numbers.run import Run
 from analysis.numbers.table import binned
 from analysis.page.palette import colours
-from analysis.training.learning_curves import of_rl
+from analysis.training.learning_curves import of_rl, without_teachers
 from analysis.verdicts.summary import plural
 
 METRICS = {  # metric -> its name in the caption; the first metric that the first arm has logged is drawn
@@ -54,7 +54,7 @@ def _curves(wide: pd.DataFrame, run: Run) -> Sketch | None:
     if not metric:
         return None
     long = wide.assign(metric=metric, value=wide[metric]).dropna(subset=["value"])
-    joined = of_rl(long, by=metric)
+    joined = of_rl(without_teachers(run, long), by=metric)
     means = {arm: binned(rows, POINTS).mean(axis=1) for arm, rows in joined.groupby("arm")}
     lines = {arm: means[arm] for arm in run.arms if arm in means}
     values = [value for line in lines.values() for value in line]

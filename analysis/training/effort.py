@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import EngFormatter
 
 from analysis.numbers.curve_metrics import COUNTED, WINDOW, named_in
 from analysis.numbers.run import Run
@@ -66,13 +67,13 @@ def entropy_accuracy(table: pd.DataFrame, palette: Mapping[str, str]) -> Figure 
     return figure
 
 
-def effort(table: pd.DataFrame, arm: str, unit: str) -> pd.Series:
-    """Return the mean accuracy over seeds, smoothed by a trailing mean, indexed by what it took.
+def effort(table: pd.DataFrame, arm: str, unit: str, smoothed: bool = True) -> pd.Series:
+    """Return the mean accuracy over seeds, indexed by what it took; `smoothed` by a trailing mean.
 
     `unit` is a key of UNITS. The series is empty if accuracy, or what was spent in this unit, is not logged.
     """
     logged = table[table.arm == arm]
-    accuracy = binned(logged[logged.metric == "accuracy"], 10**9).rolling(WINDOW).mean()
+    accuracy = binned(logged[logged.metric == "accuracy"], 10**9).rolling(WINDOW if smoothed else 1).mean()
     if unit == "updates" or not len(accuracy):
         return accuracy.mean(axis=1)
     spent = binned(logged[logged.metric == unit], 10**9)
@@ -105,6 +106,8 @@ def accuracy_by_effort(run: Run, table: pd.DataFrame, palette: Mapping[str, str]
         axis.set_xlabel(UNITS[unit], fontsize=9)
         axis.tick_params(labelsize=8.5)
         axis.locator_params(axis="x", nbins=4)
+        if unit == "flops":
+            axis.xaxis.set_major_formatter(EngFormatter(sep=""))
     for place, axis in enumerate(axes[1:], start=1):
         axis.sharey(axes[0])
         axis.tick_params(labelleft=place % COLUMNS == 0)

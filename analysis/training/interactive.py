@@ -38,7 +38,7 @@ def data(run: Run, table: pd.DataFrame, jobs: pd.DataFrame, palette: Mapping[str
     """
     metrics = set(table.metric[table.step.notna()])
     by = next((metric for metric in LOGGED if metric in metrics), "")
-    training = learning_curves.of_rl(table, by)
+    training = learning_curves.of_rl(learning_curves.without_teachers(run, table), by)
     groups = dict(tuple(training.groupby(["arm", "metric"])))
     points = max(FEWEST, min(MOST, OF_ALL_ARMS // len(run.arms)))
     grids = {arm: binned(groups.get((arm, by)), points).index.to_numpy(float) for arm in run.arms}

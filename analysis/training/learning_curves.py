@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.numbers.curve_metrics import COUNTED
 from analysis.numbers.reference_curves import Reference
 from analysis.numbers.run import Run
 from analysis.numbers.table import POINTS, binned, curves
@@ -16,6 +17,7 @@ from analysis.training.expected import BAND, draw_band
 from analysis.training.loss_settings import reference_every
 from analysis.training.objectives import stages
 from analysis.training.series import Series
+from encore.recipe.kinds.distillation import TEACHER
 from encore.recipe.kinds.dpo import DpoStage
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
@@ -118,22 +120,35 @@ def draw(
     return figure
 
 
+def without_teachers(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table without the curves of stages that make a teacher for another stage of their arm."""
+    teachers = [
+        (arm, run.label(teacher))
+        for arm in run.arms
+        for node in stages(run, arm, run.seeds[0])
+        if (teacher := run.graph.inputs(node).get(TEACHER))
+    ]
+    taught = pd.MultiIndex.from_frame(table[["arm", "node"]]).isin(teachers) & table.step.notna()
+    return table[~taught]
+
+
 def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
     """Return the learning curves of all stages that log the metric `by`.
 
-    The stages of an arm are joined into one curve: steps and samples continue from stage to stage.
+    The stages of an arm are joined into one curve: steps, samples, operations and seconds continue from stage
+    to stage.
     """
     logged = table[table.step.notna()]
     parts = []
     for _, rows in logged.groupby("arm", sort=False):
         nodes = rows.node[rows.metric == by].unique()  # in the order of training
-        done = {"step": 0.0, "samples": 0.0}
+        done, spent = 0.0, dict.fromkeys(COUNTED, 0.0)
         for node in nodes:
             part = rows[rows.node == node]
-            if done["step"]:
-                counted = part.value.where(part.metric != "samples", part.value + done["samples"])
-                part = part.assign(step=part.step + done["step"], value=counted)
-            done = {"step": part.step.max(), "samples": part.value[part.metric == "samples"].max()}
+            earlier = part.metric.map(spent).fillna(0.0)
+            part = part.assign(step=part.step + done, value=part.value + earlier)
+            done = part.step.max()
+            spent |= part[part.metric.isin(COUNTED)].groupby("metric").value.max().to_dict()
             parts.append(part)
     return pd.concat(parts) if parts else logged[:0]
 

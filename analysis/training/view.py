@@ -24,6 +24,7 @@ from analysis.training import (
     learning_curves,
     objectives,
     ratio_histograms,
+    saturation,
     series,
 )
 from encore.recipe.metric_names import REACHED
@@ -59,7 +60,7 @@ def view(
 
 def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
     palette = colours(run.recipe.arms(run.scale))
-    training = learning_curves.of_rl(table)
+    training = learning_curves.of_rl(learning_curves.without_teachers(run, table))
     one_for_both = learning_curves.reward_is_accuracy(training)
     for curve in series.TRAINING:
         if one_for_both and curve.name == "reward":
@@ -94,6 +95,13 @@ def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
         "Accuracy by what it took",
         "An arm that is ahead by updates alone pays in samples or operations. Trailing mean of 5 rollouts.",
         partial(effort.accuracy_by_effort, run, training, palette),
+    )
+    yield Plan(
+        "saturation",
+        "Where accuracy is heading",
+        "The sigmoid of accuracy over compute (arXiv 2510.13786), fitted to the first half of training: dots "
+        "off the dashed line are what the first half did not foretell. In the title its asymptote.",
+        partial(saturation.draw, training, palette),
     )
     for goal in named_in(run.document.claimed_metrics, REACHED):
         for unit, label in effort.UNITS.items():

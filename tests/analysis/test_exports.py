@@ -11,7 +11,7 @@ from analysis.numbers.run import Run
 from analysis.numbers.table import collect
 from analysis.results import build, views
 
-FIGURES = 15  # of one arm without a ladder: what compares arms has nothing to show
+FIGURES = 16  # of one arm without a ladder: what compares arms has nothing to show
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -51,7 +51,7 @@ def test_everything_promised_is_written(quick_out):
         assert {f"{table}.csv", f"{table}.md", f"{table}.tex", f"{table}.html"} <= names
     wanted = {"forest", "accuracy", "length", "reward", "entropy", "kl", "clip", "zero-variance", "pass-at-k"}
     wanted |= {"accuracy-by-difficulty", "length-by-difficulty"}
-    wanted |= {"entropy-accuracy", "accuracy-by-effort", "ratios", "before-after"}
+    wanted |= {"entropy-accuracy", "accuracy-by-effort", "saturation", "ratios", "before-after"}
     drawn = {path.stem for path in (quick_out / "figures").glob("*.svg")}
     assert drawn == wanted
     assert len(drawn) == FIGURES

@@ -1,10 +1,15 @@
 """Learning curves: stages end to end, and what KL is measured to."""
 
+import math
+
 import pandas as pd
 import pytest
 from toy_run import changed
 
+from analysis.numbers.run import Run
 from analysis.training import learning_curves, series
+from encore.recipe.graph import Graph
+from encore.recipe.load import load_all
 
 
 @pytest.mark.parametrize(
@@ -39,6 +44,18 @@ def test_rl_stages_of_an_arm_are_laid_end_to_end():
     assert set(joined.node) == {"one", "two"}
     assert joined[joined.metric == "entropy"].step.to_list() == [1, 2, 3, 4]
     assert joined[joined.metric == "samples"].value.to_list() == [8, 16, 24, 32]
+
+
+def test_a_teacher_is_no_part_of_its_students_curve():
+    graph = Graph(load_all())
+    run = Run(graph, "on_policy_distillation", "cpu", ("base-recipe", "rl"), (100,))
+    nodes = {"base-recipe": ("teacher", "student"), "rl": ("rl",)}
+    rows = [(arm, node, 4.0, "reward", 0.5) for arm, names in nodes.items() for node in names]
+    rows.append(("base-recipe", "teacher", math.nan, "last/reward", 0.5))  # a final number stays
+    table = pd.DataFrame(rows, columns=["arm", "node", "step", "metric", "value"])
+    kept = learning_curves.without_teachers(run, table)
+    assert kept.node.to_list() == ["student", "rl", "teacher"]
+    assert kept.step.isna().sum() == 1
 
 
 @pytest.mark.parametrize(("seeds", "lines"), [(3, 3), (learning_curves.MOST_LINES + 1, 0)])
