@@ -88,7 +88,7 @@ def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
         metrics = record.get("metrics", {})
         path = run.folder(node) / "curve.csv"
         if path.exists():
-            curve = with_costs(run, node, read_rows(path, ["step", "value"]))
+            curve = _with_costs(run, node, read_rows(path, ["step", "value"]))
             of_recipe = named if node.recipe == run.name else []
             metrics = metrics | curve_metrics.of_curve(curve, of_recipe, record.get("kind") == "ppo")
         rows = [{"metric": metric, "value": value} for metric, value in metrics.items()]
@@ -99,7 +99,7 @@ def _numbers(run: Run, node: Node, named: list[str]) -> pd.DataFrame:
     return joined.assign(node=run.label(node) if step is None else checkpoint, source=node.sentinel)
 
 
-def with_costs(run: Run, node: Node, curve: pd.DataFrame) -> pd.DataFrame:
+def _with_costs(run: Run, node: Node, curve: pd.DataFrame) -> pd.DataFrame:
     """Return the curve of a stage together with the curves of what its training has cost."""
     provenance = read_json(run.folder(node) / "provenance.json") or {}
     times = run.folder(node) / "timing.csv"

@@ -125,7 +125,8 @@ def without_teachers(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     teachers = [
         (arm, run.label(teacher))
         for arm in run.arms
-        for node in stages(run, arm, run.seeds[0])
+        for seed in run.seeds[:1]
+        for node in stages(run, arm, seed)
         if (teacher := run.graph.inputs(node).get(TEACHER))
     ]
     taught = pd.MultiIndex.from_frame(table[["arm", "node"]]).isin(teachers) & table.step.notna()

@@ -6,7 +6,8 @@ import pandas as pd
 
 from analysis.numbers.means import DASH
 from analysis.numbers.run import Run
-from analysis.training.loss_settings import clip_bounds, described, name
+from analysis.training.loss_settings import clip_bounds, described
+from analysis.training.objective_names import name
 from encore.recipe.graph import Node
 from encore.recipe.kinds.grpo import GrpoStage
 from encore.runtime import suite

@@ -83,6 +83,20 @@ def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
         draw = partial(learning_curves.draw, logged, curve, palette)
         yield Plan(curve.name, curve.title, curve.caption, draw)
     yield from evaluations.plans(run, table, palette)
+    yield from _of_effort(run, table, training, palette)
+    yield Plan(
+        "ratios",
+        "Importance ratios",
+        "Share of the log ratios of tokens (solid) and sequences (dashed) in each bin, four to a decade, "
+        "in the last fifth of training; beyond the dotted lines the clip acts.",
+        partial(ratio_histograms.draw, run, palette),
+    )
+
+
+def _of_effort(
+    run: Run, table: pd.DataFrame, training: pd.DataFrame, palette: Mapping[str, str]
+) -> Iterator[Plan]:
+    """Yield the figures of accuracy against entropy and against what it took; `training` has all curves."""
     yield Plan(
         "entropy-accuracy",
         "Entropy against accuracy",
@@ -113,10 +127,3 @@ def _figures(run: Run, table: pd.DataFrame) -> Iterator[Plan]:
                 effort.effort_rows(final(table), unit, goal, palette),
                 label,
             )
-    yield Plan(
-        "ratios",
-        "Importance ratios",
-        "Share of the log ratios of tokens (solid) and sequences (dashed) in each bin, four to a decade, "
-        "in the last fifth of training; beyond the dotted lines the clip acts.",
-        partial(ratio_histograms.draw, run, palette),
-    )

@@ -81,7 +81,8 @@ class Test(Comparison):
     #   win_rate 0.05 · rewards on [0, 1], visible, special_cased, called and malformed too, 0.02 · calls 0.1
     #   log10 of a fraction 0.1 · value_loss 0.1 · spread of ratios 0.01
     #   gold, proxy and a stage's reward by a reward model, in standard deviations   0.1
-    #   kl and log-ratios, nats a sequence 0.5 · entropy, nats a token 0.05 · length, tokens 1
+    #   kl and log-ratios, nats a sequence 0.5 · entropy, nats a token 0.05 · divergence from a teacher,
+    #   nats a token, 0.01 · length, tokens 1
     #   collapsed/…, crossed, rates over seeds and resamples   0.2 · gained, lost and their like, shares of
     #   problems, 0.02 · perplexity 0.05
     #   updates_to/…, samples_to/…, flops_to/…, seconds_to/…   a tenth of the run's budget

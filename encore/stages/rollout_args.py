@@ -22,7 +22,7 @@ AnyRollouts = TypeVar("AnyRollouts", bound=RolloutStage)
 def started(stage: RolloutStage, job: Job, **defaults: Any) -> Iterator[tuple[Any, Callable[[], None]]]:
     """Yield the arguments of TRL, and a function that waits for the stage's vLLM server, if it has one."""
     defaults = defaults_of(stage.args) | defaults
-    args = arguments(GRPOConfig, as_one_group(stage), job.workdir, job.seed, **defaults)
+    args = arguments(GRPOConfig, _as_one_group(stage), job.workdir, job.seed, **defaults)
     if stage.args.num_generations == 1:
         args.num_generations = 1
     check_cache(args)
@@ -30,7 +30,7 @@ def started(stage: RolloutStage, job: Job, **defaults: Any) -> Iterator[tuple[An
         yield args, answering
 
 
-def as_one_group(stage: AnyRollouts) -> AnyRollouts:
+def _as_one_group(stage: AnyRollouts) -> AnyRollouts:
     """Return the stage, with the whole rollout as one group if groups have size 1, which TRL refuses."""
     if stage.args.num_generations != 1:
         return stage

@@ -4,7 +4,7 @@ import observe
 import pytest
 from cases import CASES
 
-from analysis.training.loss_settings import name
+from analysis.training.objective_names import name
 from encore.recipe import kinds
 
 

@@ -51,7 +51,7 @@ class DistillationStage(RolloutStage):
 
     @property
     def by_length(self) -> bool:
-        """False: micro-batches have the order of the rollout."""
+        """The answer no: micro-batches have the order of the rollout."""
         return False
 
     @rule

@@ -9,7 +9,7 @@ import pytest
 from analysis.training import interactive
 
 COLUMNS = ["arm", "seed", "node", "step", "metric", "value"]
-RUN = SimpleNamespace(arms=("one", "two", "silent"))
+RUN = SimpleNamespace(seeds=(), arms=("one", "two", "silent"))
 PALETTE = {"one": "#000001", "two": "#000002", "silent": "#000003"}
 
 

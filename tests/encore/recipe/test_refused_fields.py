@@ -19,6 +19,7 @@ OF_TRL = (
     "pretrain",
     "grpo",
     "ppo",
+    "distillation",
     "dpo",
     "sft",
     "reward_model",
