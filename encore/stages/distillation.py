@@ -5,9 +5,9 @@
 
 The policy samples completions, and learns at each of their tokens what the teacher would say next
 (encore/learning/distillation.py). The rollouts are made as in stage `grpo`, but nothing learns from rewards:
-the rewards that the stage names are measured, and so is accuracy. With `on_policy` below 1 the teacher samples
-a share of the rollouts. Policy and teacher must have the same tokenizer. `args` has the fields of TRL's
-GRPOConfig that concern rollouts, batches and the optimizer.
+the rewards that the stage names are measured, and so is accuracy. With `on_policy` below 1 the teacher
+samples a share of the rollouts. Policy and teacher must have the same tokenizer. `args` has the fields of
+TRL's GRPOConfig that concern rollouts, batches and the optimizer.
 """
 
 from functools import partial
