@@ -18,6 +18,7 @@ from statistics import fmean
 from subprocess import PIPE
 from urllib.request import urlopen
 
+import dry_runs
 import interrupts
 import pytest
 
@@ -77,9 +78,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     if words[:2] == ["encore", "watch"]:
         return served(command, folder)
     python = shlex.quote(sys.executable)
-    if words[0] == "snakemake":
-        command = f"{python} -m {command}" + ("" if {"-n", "--dry-run"} & {*words} else " --dry-run")
-    elif words[0] == "encore":
+    if words[0] == "encore":
         command = f"{python} -m {command}"
     elif words[0] == "python":
         command = python + command.removeprefix("python")
@@ -112,14 +111,28 @@ def folder(tmp_path_factory, checkpoint):
 def test_every_command_runs(page, folder):
     for name, text in files(page).items():
         (folder / name).write_text(text, encoding="utf-8")
+    plans: list[str] = []
     for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
         if kind == "yaml" and (shown := SHOWN.match(text)):
+            plan(plans, folder)
             edit(folder / shown["recipe"], text, shown["key"])
         for command in filter(None, text.splitlines() if kind == "sh" else ()):
             if f"`{command}`" in PLANNED:
                 continue  # test_readme plans it
+            if command.startswith("snakemake "):
+                plans.append(command)
+                continue
+            plan(plans, folder)
             done = run(command, folder)
             assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    plan(plans, folder)
+
+
+def plan(commands: list[str], folder: Path) -> None:
+    """Plan what the commands of Snakemake would do, all in one process, and empty the list."""
+    for command, (status, text) in dry_runs.of(commands, folder).items() if commands else ():
+        assert status == 0, f"{command}\n{text[-2000:]}"
+    commands.clear()
 
 
 def test_modules_that_are_shown_do_what_is_said_of_them(tmp_path, monkeypatch):

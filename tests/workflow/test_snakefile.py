@@ -33,14 +33,15 @@ from snakemake_logger_plugin_encore.left import said, seconds_left
 @pytest.mark.slow
 @pytest.mark.parametrize(("recipe", "scale"), [(n, s) for n, r in RECIPES.items() for s in r.scales])
 def test_every_recipe_is_planned_at_every_scale(recipe, scale, open_workflow, monkeypatch):
+    """For two seeds: more are planned as the second is."""
     monkeypatch.setattr(start, "load_sound", lambda user_file: (RECIPES, {}))  # they are read once, for all
-    workflow = open_workflow(scale=scale)
+    workflow = open_workflow(scale=scale, seeds=2)
     dag = workflow.dag(dag_settings=DAGSettings(targets={recipe}, forceall=True))
     dag.execute_workflow(executor="dryrun")
     planned = {
         str(job.output[0]) for job in workflow._workflow.dag.jobs if job.rule.name in ("train", "evaluate")
     }
-    arms, seeds = RECIPES[recipe].selection(scale, "report", None)
+    arms, seeds = RECIPES[recipe].selection(scale, "report", 2)
     assert planned == {n.sentinel for n in GRAPH.grid(recipe, scale, arms, seeds)}
 
 
