@@ -48,7 +48,7 @@ class Scripted(MixedGroups):
             _metrics={"train": defaultdict(list)},
         )
         self.log: Any = Log()
-        measures = Measures(trainer, SimpleNamespace(), of_critic=False)
+        measures = Measures(trainer, SimpleNamespace(), grouped=True)
         nothing: Any = None
         super().__init__(
             *(trainer, nothing, nothing, nothing, nothing, measures, Options(log=self.log)),

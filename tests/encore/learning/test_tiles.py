@@ -14,12 +14,17 @@ from trl.trainer import utils
 from encore.learning.dpo import DPO
 from encore.learning.fit import fit
 from encore.learning.sft import SFT
-from encore.learning.tiles import WIDTH, narrow_tiles
+from encore.learning.tiles import WIDTHS, narrow_tiles
 from encore.learning.trainer import RolloutTrainer
 from encore.runtime.progress import Progress
 
 VOCABULARY = 13
-TRL_WIDTH = getattr(utils, WIDTH)
+TRL_WIDTHS = [getattr(module, name) for module, name in WIDTHS]
+
+
+def widths() -> list[int]:
+    """The widths that TRL would read now."""
+    return [getattr(module, name) for module, name in WIDTHS]
 
 
 @pytest.fixture
@@ -38,7 +43,7 @@ def test_values_and_gradients_are_the_same_bits(model):
 
     def passes() -> list[torch.Tensor]:
         model.zero_grad()
-        width.append(getattr(utils, WIDTH))
+        width.append(widths())
         outputs = model(input_ids=ids, labels=ids, fused_lm_head=True)
         (outputs.log_probs.square().sum() + outputs.entropy.sum()).backward()
         return [outputs.log_probs, outputs.entropy, *(p.grad.clone() for p in model.parameters())]
@@ -46,21 +51,21 @@ def test_values_and_gradients_are_the_same_bits(model):
     plain = passes()
     with narrow_tiles(model):
         narrow = passes()
-    assert width == [TRL_WIDTH, VOCABULARY]
+    assert width == [TRL_WIDTHS, [VOCABULARY] * len(WIDTHS)]
     assert all(torch.equal(*pair) for pair in zip(plain, narrow, strict=True))
 
 
 def test_the_width_comes_back_after_an_error(model):
     with pytest.raises(ValueError, match="mid-training"), narrow_tiles(model):
         raise ValueError("mid-training")
-    assert getattr(utils, WIDTH) == TRL_WIDTH
+    assert widths() == TRL_WIDTHS
 
 
 def test_a_large_vocabulary_and_a_model_without_a_head_keep_trl_s_width():
-    large = SimpleNamespace(get_output_embeddings=lambda: torch.nn.Linear(2, TRL_WIDTH + 1))
+    large = SimpleNamespace(get_output_embeddings=lambda: torch.nn.Linear(2, max(TRL_WIDTHS) + 1))
     for model in (large, SimpleNamespace(get_output_embeddings=lambda: None)):
         with narrow_tiles(model):
-            assert getattr(utils, WIDTH) == TRL_WIDTH
+            assert widths() == TRL_WIDTHS
 
 
 @pytest.mark.parametrize("kind", [RolloutTrainer, SFT, DPO])
@@ -68,7 +73,7 @@ def test_our_trainers_train_with_it(kind, model, tmp_path, monkeypatch):
     width = []
 
     def train(self, resume_from_checkpoint=None):
-        width.append(getattr(utils, WIDTH))
+        width.append(widths())
         self.state = TrainerState(global_step=1, max_steps=1)
 
     monkeypatch.setattr(Trainer, "train", train)
@@ -78,11 +83,11 @@ def test_our_trainers_train_with_it(kind, model, tmp_path, monkeypatch):
     trainer.accelerator = SimpleNamespace(wait_for_everyone=lambda: None, state=SimpleNamespace())
     trainer.callback_handler = CallbackHandler([], model, None, None, None)
     fit(trainer, Progress("r/s", io.StringIO()))
-    assert width == [VOCABULARY]
+    assert width == [[VOCABULARY] * len(WIDTHS)]
 
 
 def test_the_reference_of_dpo_is_read_with_it(model, tmp_path, monkeypatch):
-    monkeypatch.setattr(DPOTrainer, "_precompute_ref_logps", lambda *_: getattr(utils, WIDTH))
+    monkeypatch.setattr(DPOTrainer, "_precompute_ref_logps", lambda *_: widths())
     trainer = DPO.__new__(DPO)
     trainer.model, trainer.args = model, SimpleNamespace(output_dir=str(tmp_path))
-    assert trainer._precompute_ref_logps(SimpleNamespace(), "train", 8) == VOCABULARY
+    assert trainer._precompute_ref_logps(SimpleNamespace(), "train", 8) == [VOCABULARY] * len(WIDTHS)

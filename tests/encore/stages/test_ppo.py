@@ -213,9 +213,9 @@ def test_a_prompt_needs_no_group(tmp_path: Path):
         with rollout_args.started(typed, jobs.job({}, tmp_path)) as (found, _):
             return found.num_generations, found.generation_batch_size
 
-    assert made(per_device_train_batch_size=3) == (12, 12)
+    assert made(per_device_train_batch_size=3) == (1, 12)
     thirds = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 3, "steps_per_generation": 3}
-    assert made(**thirds) == (3, 3)
+    assert made(**thirds) == (1, 3)
     assert made(num_generations=4) == (4, 16)
 
 
