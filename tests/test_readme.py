@@ -75,7 +75,7 @@ def test_the_counts_that_the_readme_gives_are_those_of_the_records():
     text = README.partition("So far")[2].partition("Three (")[0].replace("\n", " ")
     assert text.startswith(f", on tiny models, of {sum(tally.values())} claims {tally['shown']} are shown (")
     for word, told in (
-        ("shown, smaller", "is shown but smaller"),
+        ("shown, smaller", "shown but smaller"),
         ("reversed", "are reversed"),
         ("equivalent", "are equivalent"),
         ("open", "are open"),
