@@ -51,7 +51,7 @@ class DistillationStage(RolloutStage):
 
     @property
     def by_length(self) -> bool:
-        """The answer no: micro-batches have the order of the rollout."""
+        """Whether an update's micro-batches have completions of like length: no, they are drawn at random."""
         return False
 
     @rule
