@@ -84,6 +84,14 @@ def test_a_policy_is_as_its_own_teacher(base: Path, tmp_path: Path):
     assert max(map(abs, curve(tmp_path / "run", "divergence"))) < 1e-6
 
 
+def test_adapters_come_nearer_too(trained: Path, tmp_path: Path):
+    """And the loss reads them: it runs the backbone below the adapters' wrapper."""
+    run = stage({**DISTILLATION, "lora": {"rank": 8, "alpha": 16.0}}, trained, tmp_path / "run")
+    assert stage_runs.run(*run) == 0, (run[2] / "err.txt").read_text()
+    divergence = curve(run[2], "divergence")
+    assert divergence[-1] < divergence[0] / 2
+
+
 def test_the_teacher_samples_its_share_of_the_rollouts(trained: Path, tmp_path: Path, done: Path):
     """The first rollout is the same for all whose policy samples it."""
 
