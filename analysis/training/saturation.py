@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter
 
-from analysis.numbers.curve_metrics import COUNTED
 from analysis.numbers.table import curves
 from analysis.page.style import panels
 from analysis.statistics.sigmoid import SEEN, Sigmoid, of_first_half
@@ -22,7 +21,7 @@ def fits(table: pd.DataFrame, palette: Mapping[str, str]) -> dict[str, tuple[pd.
 
     An arm that has logged too little for a fit is left out.
     """
-    logged = curves(table, ["accuracy", *COUNTED]).dropna(subset=["value"])
+    logged = curves(table, ["accuracy", UNIT]).dropna(subset=["value"])
     by_arm = {}
     for arm in palette:
         line = effort(logged, arm, UNIT, smoothed=False).dropna()

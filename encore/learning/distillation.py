@@ -75,15 +75,15 @@ class Distillation:
         divergence, entropy = self.redirected(model, policy, self.summed, policy, minibatch)
         step_tokens = self.rollouts.step_tokens()
         assert step_tokens is not None  # it is None for other losses than a mean over tokens
-        self.measure("divergence", divergence, minibatch)
-        self.measure("entropy", entropy, minibatch)
+        self.measure(divergence, entropy, minibatch)
         return divergence / step_tokens.clamp(min=1)
 
-    def measure(self, name: str, total: Tensor, minibatch: Minibatch) -> None:
-        """Add the mean of a quantity over a micro-batch's tokens, on all processes; `total` is its sum."""
-        sums = torch.stack([total.detach(), minibatch.loss_mask.sum()])
-        total, tokens = self.trainer.accelerator.reduce(sums, reduction="sum")
-        self.measures.add(name, (total / tokens.clamp(min=1)).item())
+    def measure(self, divergence: Tensor, entropy: Tensor, minibatch: Minibatch) -> None:
+        """Add the means over a micro-batch's tokens, on all processes; both tensors, (), are sums."""
+        sums = torch.stack([divergence.detach(), entropy, minibatch.loss_mask.sum()])
+        *totals, tokens = self.trainer.accelerator.reduce(sums, reduction="sum")
+        for name, total in zip(("divergence", "entropy"), totals, strict=True):
+            self.measures.add(name, (total / tokens.clamp(min=1)).item())
 
     def summed(self, policy: Any, minibatch: Minibatch) -> tuple[Tensor, Tensor]:
         """Return the sums over all tokens in the loss of divergence and policy's entropy, each () in nats.

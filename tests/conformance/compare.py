@@ -58,10 +58,16 @@ class Reader:
 
     def read(self, prompt: list[int], completion: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities of a completion's tokens, and the entropies of their distributions: (T,) each."""
+        every = self.every(prompt, completion)
+        tokens = torch.tensor(completion)[:, None]
+        return every.gather(1, tokens)[:, 0], -(every.exp() * every).sum(-1).detach()
+
+    def every(self, prompt: list[int], completion: list[int]) -> torch.Tensor:
+        """Log-probabilities of every token of the vocabulary at each place of a completion: (T, V)."""
         ids = torch.tensor([prompt + completion])
         logits = self.model(input_ids=ids, use_cache=False).logits[0, len(prompt) - 1 : -1]
-        every = (logits / self.temperature).log_softmax(-1)
-        return every.gather(1, ids[0, len(prompt) :, None])[:, 0], -(every.exp() * every).sum(-1).detach()
+        logps: torch.Tensor = (logits / self.temperature).log_softmax(-1)
+        return logps
 
     @torch.no_grad()
     def fixed(self, parameters: observe.Parameters, rows: list[tuple]) -> dict[tuple, torch.Tensor]:

@@ -87,18 +87,10 @@ def outcomes(seen: Watch, case: str, folder: Path) -> list[Outcome]:
             rows = [row for part in update.slices for row in rows_of(part, policy.pad)]
             if args.mask_truncated_completions:
                 rows = [row for row in rows if row[1][-1] == end]
-            terms = [divergence(case, every(policy, row), every(fixed, row).detach()) for row in rows]
+            pairs = [([*prompt], [*completion]) for prompt, completion in rows]
+            terms = [divergence(case, policy.every(*pair), fixed.every(*pair).detach()) for pair in pairs]
             loss = torch.cat(terms).mean()
             loss.backward()
             assert update.gradient is not None
             results.append(Outcome(update.loss, loss.item(), update.gradient, policy.gradient()))
     return results
-
-
-def every(reader: Reader, row: tuple) -> torch.Tensor:
-    """The log-probabilities of every token at each place of a completion, (T, vocabulary)."""
-    prompt, completion = row
-    ids = torch.tensor([[*prompt, *completion]])
-    logits = reader.model(input_ids=ids, use_cache=False).logits[0, len(prompt) - 1 : -1]
-    logps: torch.Tensor = (logits / reader.temperature).log_softmax(-1)
-    return logps

@@ -8,6 +8,8 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any
@@ -199,6 +201,24 @@ def at_training_step(number: int) -> None:
         return plain(self, *args, **kwargs)
 
     Resumable.training_step = step
+
+
+def require_resumed(make: Callable[[str], tuple[str, list[str], Path]], kills: list[int]) -> None:
+    """Require of a stage that it ends with the same outputs, whichever of its micro-steps it is killed at.
+
+    `make` takes the name of a folder, and returns kind, arguments and folder of the stage.
+    """
+    kind, _, whole = unbroken = make("whole")
+    assert run(*unbroken) == 0, (whole / "err.txt").read_text()
+    stages = [make(str(number)) for number in kills]
+    killed = [
+        (*stage, partial(at_training_step, number)) for stage, number in zip(stages, kills, strict=True)
+    ]
+    assert run_all(killed) == [-9] * len(kills)
+    assert run_all(stages) == [0] * len(kills)
+    expected = outputs(whole, kind)
+    for _, _, folder in stages:
+        assert outputs(folder, kind) == expected, folder.name
 
 
 def error_line(folder: Path) -> str:

@@ -19,12 +19,14 @@ from encore.learning.trainer import RolloutTrainer
 from encore.runtime.progress import Progress
 
 VOCABULARY = 13
-TRL_WIDTHS = [getattr(module, name) for module, name in WIDTHS]
 
 
 def widths() -> list[int]:
     """The widths that TRL would read now."""
     return [getattr(module, name) for module, name in WIDTHS]
+
+
+TRL_WIDTHS = widths()
 
 
 @pytest.fixture

@@ -2,14 +2,13 @@
 
 import json
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jobs
 import pytest
 import stage_runs
-from stage_runs import TASK, TEMPLATE, at_training_step, error_line
+from stage_runs import TASK, TEMPLATE, error_line
 
 from encore.errors import UserError
 
@@ -139,13 +138,5 @@ def test_keys_that_make_no_sense(keys: dict[str, Any], says: str):
 )
 def test_killed_at_any_micro_step(keys: dict[str, Any], trained: Path, tmp_path: Path):
     config = {name: value for name, value in {**DISTILLATION, **keys}.items() if value is not None}
-    unbroken = stage(config, trained, tmp_path / "whole")
-    assert stage_runs.run(*unbroken) == 0, (unbroken[2] / "err.txt").read_text()
     kills = [3, *range(8, 27, 3)]  # 26 micro-steps
-    stages = [stage(config, trained, tmp_path / str(number)) for number in kills]
-    killed = [(*run, partial(at_training_step, number)) for run, number in zip(stages, kills, strict=True)]
-    assert stage_runs.run_all(killed) == [-9] * len(kills)
-    assert stage_runs.run_all(stages) == [0] * len(kills)
-    expected = stage_runs.outputs(unbroken[2], "distillation")
-    for _, _, folder in stages:
-        assert stage_runs.outputs(folder, "distillation") == expected, folder.name
+    stage_runs.require_resumed(lambda name: stage(config, trained, tmp_path / name), kills)

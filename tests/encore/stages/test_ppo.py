@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import jobs
 import pytest
 import stage_runs
 from saved_models import reward_model
-from stage_runs import TASK, TEMPLATE, at_training_step, error_line
+from stage_runs import TASK, TEMPLATE, error_line
 
 from encore.errors import UserError
 from encore.recipe.kinds import read_stage
@@ -223,13 +222,5 @@ def test_a_prompt_needs_no_group(tmp_path: Path):
 @pytest.mark.parametrize("keys", [{}, {"sampler": None, "critic": "random"}], ids=["lean", "generate"])
 def test_killed_at_any_micro_step(keys: dict[str, Any], base: Path, tmp_path: Path):
     config = {name: value for name, value in {**PPO, **keys}.items() if value is not None}
-    unbroken = stage(config, base, tmp_path / "whole")
-    assert stage_runs.run(*unbroken) == 0, (unbroken[2] / "err.txt").read_text()
     kills = [3, *range(8, 27, 2)]  # 26 micro-steps
-    stages = [stage(config, base, tmp_path / str(number)) for number in kills]
-    killed = [(*one, partial(at_training_step, number)) for one, number in zip(stages, kills, strict=True)]
-    assert stage_runs.run_all(killed) == [-9] * len(kills)
-    assert stage_runs.run_all(stages) == [0] * len(kills)
-    expected = stage_runs.outputs(unbroken[2], "ppo")
-    for _, _, folder in stages:
-        assert stage_runs.outputs(folder, "ppo") == expected, folder.name
+    stage_runs.require_resumed(lambda name: stage(config, base, tmp_path / name), kills)

@@ -115,6 +115,16 @@ def fixed_completions() -> None:
     RolloutTrainer._generate_single_turn = single_turn
 
 
+def require_same_on_one_and_two(kind: str, arguments: list[str], start: Path, folder: Path) -> None:
+    """The stage learns the same from fixed completions in one process and in two, and learns something."""
+    one, two = folder / "one", folder / "two"
+    for place in (one, two):
+        copytree(start, place)
+    assert stage_runs.run(kind, arguments, one, fixed_completions) == 0, (one / "err.txt").read_text()
+    assert both(kind, arguments, two, fixed_completions) == [0, 0], (two / "err.txt").read_text()
+    require_same(*(place / "checkpoints" / kind for place in (one, two)), start / "checkpoints/pretrain")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["grpo", "dapo", "dr_grpo"])
 def test_one_rollout_gives_the_same_gradients_on_one_and_two(base: Path, tmp_path: Path, loss: str):
@@ -123,12 +133,7 @@ def test_one_rollout_gives_the_same_gradients_on_one_and_two(base: Path, tmp_pat
     config = with_batch(stage_runs.GRPO, gradient_accumulation_steps=4, **args)
     config["rewards"] = {"accuracy": 0.0, "random": 1.0}
     arguments = stage_runs.command("grpo", config, policy="results/pretrain/metrics.json")
-    one, two = tmp_path / "one", tmp_path / "two"
-    for folder in (one, two):
-        copytree(base, folder)
-    assert stage_runs.run("grpo", arguments, one, fixed_completions) == 0, (one / "err.txt").read_text()
-    assert both("grpo", arguments, two, fixed_completions) == [0, 0], (two / "err.txt").read_text()
-    require_same(one / "checkpoints/grpo", two / "checkpoints/grpo", base / "checkpoints/pretrain")
+    require_same_on_one_and_two("grpo", arguments, base, tmp_path)
 
 
 @pytest.mark.slow
@@ -139,16 +144,7 @@ def test_a_student_learns_the_same_on_one_and_two(trained: Path, tmp_path: Path)
     config = {name: value for name, value in config.items() if value is not None}
     inputs = {"policy": test_distillation.POLICY, "teacher": test_distillation.TEACHER}
     arguments = stage_runs.command("distillation", config, **inputs)
-    one, two = tmp_path / "one", tmp_path / "two"
-    for folder in (one, two):
-        copytree(trained, folder)
-    assert stage_runs.run("distillation", arguments, one, fixed_completions) == 0, (
-        one / "err.txt"
-    ).read_text()
-    assert both("distillation", arguments, two, fixed_completions) == [0, 0], (two / "err.txt").read_text()
-    require_same(
-        one / "checkpoints/distillation", two / "checkpoints/distillation", trained / "checkpoints/pretrain"
-    )
+    require_same_on_one_and_two("distillation", arguments, trained, tmp_path)
 
 
 def trimmed_completions() -> None:
