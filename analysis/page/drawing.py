@@ -8,6 +8,8 @@ from markupsafe import Markup
 
 TAG = re.compile(r"<[^>]+>")
 LINE = re.compile(r"(?<=[ML] )[-\d.]+ [-\d.]+(?: L [-\d.]+ [-\d.]+)+")
+# a circle around 0 as matplotlib draws it, by eight Bézier curves; a path with a hole begins with a second M
+CIRCLE = re.compile(r"(?<=\")M 0 ([\d.]+) (?:C [-\d. ]+ ){8}z")
 # characters, other than letters and digits, that need no escape in a data URI in double quotes
 PLAIN = " !$'()*+,-./:;=?@_~|{}[]"
 
@@ -17,16 +19,18 @@ def svg_uri(svg: str) -> Markup:
 
     The drawing loses what nobody sees: the prolog, metadata, comments, the spaces between tags, ids that
     nothing refers to, groups without attributes and rotations by 0. A style that several elements share is
-    written once, as a class. In a line through many points, each point after the first is written as a step
-    from the previous point, rounded to a tenth of a point (SVG 1.1, §8.3.4).
+    written once, as a class. Positions are rounded to a tenth of a point. In a line through many points, each
+    point after the first is written as a step from the previous point (SVG 1.1, §8.3.4). A circle is written
+    as two arcs.
     """
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r"\s*\n\s*", " ", re.sub(r">\s+<", "><", drawing))
-    drawing = _in_tags(r' d="[^"]*"', lambda path: LINE.sub(_in_steps, path[0]), drawing)
+    drawing = _in_tags(CIRCLE.pattern, _in_arcs, drawing)
+    drawing = _in_tags(r'(?<= d=")[^"]*', lambda path: _without_spaces(LINE.sub(_in_steps, path[0])), drawing)
+    drawing = _in_tags(r' ([xy])="([-\d.]+)"', lambda at: f' {at[1]}="{_short(float(at[2]))}"', drawing)
+    drawing = _with_short_ids(drawing)
     drawing = _with_classes(drawing)
-    used = set(re.findall(r"#([\w.-]+)", drawing))
-    drawing = _in_tags(r' id="([^"]*)"', lambda id_: id_[0] if id_[1] in used else "", drawing)
     drawing = _in_tags(r' transform="rotate\(-?0 [^"]*"', lambda _: "", drawing)
     drawing = _without_plain_groups(drawing)
     # a tag without single quotes gets them instead of its double quotes, each of which would become %22
@@ -52,6 +56,11 @@ def _without_plain_groups(drawing: str) -> str:
     return re.sub(r"<g(?: [^>]*)?>|</g>", tag, drawing)
 
 
+def _without_spaces(path: str) -> str:
+    """Return a path without the spaces around its commands, which are letters."""
+    return re.sub(r" ?([A-Za-z]) ?", r"\1", path)
+
+
 def _in_steps(line: re.Match) -> str:
     """Return a line `x y L x y L …` in relative steps, `x y l dx dy …`; rounding errors do not add up."""
     first, *points = line[0].split(" L ")
@@ -62,12 +71,37 @@ def _in_steps(line: re.Match) -> str:
         dx, dy = round(to_x - x, 1), round(to_y - y, 1)
         x, y = x + dx, y + dy
         steps += [_short(dx), _short(dy)]
-    return f"{first} l {re.sub(' -', '-', ' '.join(steps))}"
+    return f"{first} l {' '.join(steps).replace(' -', '-')}"
 
 
 def _short(number: float) -> str:
     """Return a number rounded to a tenth, in as few characters as SVG allows: `-.5`, `3`, `0`."""
     return re.sub(r"^(-?)0\.", r"\1.", f"{number + 0.0:.1f}".removesuffix(".0"))
+
+
+def _in_arcs(circle: re.Match) -> str:
+    """Return a circle as two half circles, each an arc from one end of the vertical diameter to the other."""
+    radius = float(circle[1])
+    arc = f"{radius:g} {radius:g} 0 0 0 0"
+    return f"M 0 {radius:g} a {arc} {-2 * radius:g} {arc} {2 * radius:g} z"
+
+
+def _with_short_ids(drawing: str) -> str:
+    """Return the drawing with ids `i0`, `i1`, … of what something refers to, and no others.
+
+    References then stand without XLink (SVG 2, §16.1.4).
+    """
+    names: dict[str, str] = {}
+
+    def named(reference: re.Match) -> str:
+        return f"{reference[1]}#{names.setdefault(reference[2], f'i{len(names)}')}"
+
+    def numbered(id_: re.Match) -> str:
+        return f' id="{names[id_[1]]}"' if id_[1] in names else ""
+
+    drawing = _in_tags(r"(?<= )xlink:(?=href=)| xmlns:xlink=\"[^\"]*\"", lambda _: "", drawing)
+    drawing = _in_tags(r"(url\(| href=\")#([\w.-]+)", named, drawing)
+    return _in_tags(r' id="([^"]*)"', numbered, drawing)
 
 
 def _with_classes(drawing: str) -> str:
