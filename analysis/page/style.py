@@ -76,11 +76,11 @@ def panels(
     legend = LINE * math.ceil(len(handles) / abreast) + 0.05 if handles else 0.0
     tall = (height * rows + 0.55 if rows > 1 or columns > 1 else 2.9) + legend
     figure = Figure(figsize=(WIDTH, tall))
-    room = margins(tall, left=0.62, right=0.12, bottom=0.56, top=0.26 + legend)
+    room = margins(tall, left=0.72, right=0.12, bottom=0.56, top=0.26 + legend)
     if handles:
         figure.legend(
             handles=handles, loc="upper left", ncols=abreast, fontsize=9, handlelength=2.2, borderpad=0,
-            bbox_to_anchor=(0.62 / WIDTH, 1 - 0.03 / tall), borderaxespad=0, columnspacing=1.6,
+            bbox_to_anchor=(0.72 / WIDTH, 1 - 0.03 / tall), borderaxespad=0, columnspacing=1.6,
         )  # fmt: skip
     gaps = {"wspace": 0.08, "hspace": 0.45 if own_x else 0.27}  # between panels, as shares of a panel's size
     axes = figure.subplots(

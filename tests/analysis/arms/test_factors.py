@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from toy_run import changed
 
 from analysis.arms import factors
+from analysis.numbers.means import average
 from encore.recipe.graph import Node
 
 TASK = "heldout"
@@ -52,6 +54,21 @@ def test_every_panel_shows_its_levels_and_the_base_arm_across(turned, numbers, p
         assert marks == pytest.approx([level.result.value for level in each])
         dotted = [line.get_ydata()[0] for line in axis.lines if line.get_linestyle() == ":"]
         assert dotted == pytest.approx([base])
+
+
+def test_the_label_of_the_y_axis_stands_beside_the_numbers(palette):
+    """Numbers of a narrow range have two decimals and are the widest that an accuracy has."""
+    factor = [
+        factors.Level("a", "base-recipe", average([0.925, 0.93])),
+        factors.Level("b", "one", average([0.95, 0.96])),
+    ]
+    figure = factors.draw(
+        {"dial": factor}, "base-recipe", palette | {"one": "#000000"}, "accuracy on heldout"
+    )
+    FigureCanvasAgg(figure).draw()
+    (axis,) = figure.axes
+    numbers = [label.get_window_extent().x0 for label in axis.get_yticklabels()]
+    assert figure._supylabel.get_window_extent().x1 < min(numbers)
 
 
 def test_a_recipe_without_factors_has_no_such_figure(run, numbers, palette):
