@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from toy_run import changed
 
 from analysis.arms import factors
-from analysis.numbers.means import average
+from analysis.numbers.means import Mean
 from encore.recipe.graph import Node
 
 TASK = "heldout"
@@ -56,15 +56,11 @@ def test_every_panel_shows_its_levels_and_the_base_arm_across(turned, numbers, p
         assert dotted == pytest.approx([base])
 
 
-def test_the_label_of_the_y_axis_stands_beside_the_numbers(palette):
+def test_the_label_of_the_y_axis_stands_beside_the_numbers():
     """Numbers of a narrow range have two decimals and are the widest that an accuracy has."""
-    factor = [
-        factors.Level("a", "base-recipe", average([0.925, 0.93])),
-        factors.Level("b", "one", average([0.95, 0.96])),
-    ]
-    figure = factors.draw(
-        {"dial": factor}, "base-recipe", palette | {"one": "#000000"}, "accuracy on heldout"
-    )
+    results = {"a": Mean(0.93, 0.91, 0.94, 8, "seeds"), "b": Mean(0.94, 0.92, 0.95, 8, "seeds")}
+    levels = [factors.Level(arm, arm, result) for arm, result in results.items()]
+    figure = factors.draw({"dial": levels}, "a", {"b": "#000000"}, "accuracy on heldout")
     FigureCanvasAgg(figure).draw()
     (axis,) = figure.axes
     numbers = [label.get_window_extent().x0 for label in axis.get_yticklabels()]
