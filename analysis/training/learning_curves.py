@@ -18,8 +18,8 @@ from analysis.training.loss_settings import reference_every
 from analysis.training.objectives import stages
 from analysis.training.series import Series
 from encore.recipe.kinds.distillation import TEACHER
-from encore.recipe.kinds.dpo import DpoStage
 from encore.recipe.kinds.grpo import GrpoStage
+from encore.recipe.kinds.pairs import PairsStage
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
 from encore.recipe.kinds.rollout import RolloutStage
 from encore.recipe.kinds.stage import Stage
@@ -164,18 +164,19 @@ def reward_is_accuracy(table: pd.DataFrame) -> bool:
 
 
 def distance(run: Run) -> str:
-    """Return the unit of the KL divergence, as the end of a caption: PPO logs another unit than GRPO."""
+    """Return the unit of the KL divergence, as the end of a caption: PPO and KTO log it per completion."""
     kinds = {run.graph.stage(node).run for node in run.all_nodes() if node.kind == "stage"}
-    if {"ppo", "grpo"} <= kinds:
-        return ", in nats: per completion of PPO, per token of GRPO."
-    return ", in nats per completion." if "ppo" in kinds else ", in nats per token."
+    by_completion = " and ".join(kind.upper() for kind in ("ppo", "kto") if kind in kinds)
+    if by_completion and "grpo" in kinds:
+        return f", in nats: per completion of {by_completion}, per token of GRPO."
+    return ", in nats per completion." if by_completion else ", in nats per token."
 
 
 def reference(run: Run) -> str:
     """Return a sentence on the first arm's reference policy in the KL divergence; empty if it has none."""
     for node in stages(run, run.arms[0], run.seeds[0]):
         stage = run.graph.stage(node)
-        if isinstance(stage, GrpoStage | DpoStage) and stage.args.beta:
+        if isinstance(stage, GrpoStage | PairsStage) and stage.args.beta:
             every = reference_every(stage)
             follows = f"follows the policy every {every} steps, and the KL is to the latest"
             return f" The reference {follows if every else 'is the model that training started from'}."

@@ -9,6 +9,8 @@ from encore.recipe.kinds.bandit import BanditStage
 from encore.recipe.kinds.distillation import DistillationStage
 from encore.recipe.kinds.dpo import DpoStage
 from encore.recipe.kinds.grpo import GrpoStage
+from encore.recipe.kinds.kto import KtoStage
+from encore.recipe.kinds.pairs import PairsStage
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
 from encore.recipe.kinds.ppo import PpoStage
 from encore.recipe.kinds.rollout import RolloutStage
@@ -146,14 +148,26 @@ def _(stage: DistillationStage) -> dict[str, str]:
 
 @described.register
 def _(stage: DpoStage) -> dict[str, str]:
-    """Return a row with a dash for each setting that a loss on fixed pairs does not have."""
+    return _on_pairs(stage, f"dpo, {' + '.join(stage.args.loss_type)}", "pairs")
+
+
+@described.register
+def _(stage: KtoStage) -> dict[str, str]:
+    return _on_pairs(stage, "kto, one of each pair" if stage.unpaired else "kto", "completions")
+
+
+def _on_pairs(stage: PairsStage, objective: str, unit: str) -> dict[str, str]:
+    """Return a row with a dash for each setting that a loss on fixed pairs does not have.
+
+    The loss is a mean over examples, which are the `unit`.
+    """
     args = stage.args
     # TRL's default depends on the version of torch
     optimiser = args.optim if "optim" in args.model_fields_set else "adamw"
     absent = ("advantage", "over std", "ratio", "clip range", "updates per rollout", "group size")
     return {
-        "objective": f"dpo, {' + '.join(args.loss_type)}",
-        "mean over": "pairs",
+        "objective": objective,
+        "mean over": unit,
         **dict.fromkeys(absent, DASH),
         "KL": f"beta {args.beta:g}",
         "learning rate": f"{args.learning_rate:g}",
@@ -183,7 +197,7 @@ def clip_bounds(stage: Stage) -> tuple[float, float] | None:
     return (max(1 - args.epsilon, 0.0), 1 + high)
 
 
-def reference_every(stage: GrpoStage | DpoStage) -> int | None:
+def reference_every(stage: GrpoStage | PairsStage) -> int | None:
     """Return the number of steps after which the reference is replaced by the policy; None if it never is."""
     every, last = stage.args.ref_model_sync_steps, stage.args.max_steps
     return every if stage.args.sync_ref_model and not 0 < last <= every else None

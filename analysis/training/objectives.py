@@ -13,7 +13,7 @@ from encore.recipe.kinds.grpo import GrpoStage
 from encore.runtime import suite
 
 # kinds of stages that learn from rewards, preferences or a teacher
-RL = ("grpo", "policy_gradient", "bandit", "ppo", "dpo", "distillation")
+RL = ("grpo", "policy_gradient", "bandit", "ppo", "dpo", "kto", "distillation")
 CONFORMANCE = "results/published/conformance.csv"
 
 

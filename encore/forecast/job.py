@@ -48,6 +48,8 @@ class Training:
     lora: int | None = None  # rank of the adapters
     nf4: bool = False  # whether the weights below the adapters have four bits
     scored: float = 0.0  # further forward passes of the policy, without gradient, per sequence and step
+    # whether policy and reference also read each prompt with another completion, without gradient
+    mismatched: bool = False
     synced: bool = False  # whether the reference follows the policy
     padding: float = 1.0  # positions that the model runs over for each real token
     padded: bool = False  # whether rows of a batch are padded to one length, with a mask of tokens x tokens

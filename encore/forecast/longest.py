@@ -15,8 +15,9 @@ from encore.errors import UserError
 from encore.forecast import stand_ins
 from encore.forecast.trial import Config
 from encore.recipe.base import present
-from encore.recipe.kinds import DpoStage, GrpoStage, RewardModelStage, SftStage
+from encore.recipe.kinds import GrpoStage, RewardModelStage, SftStage
 from encore.recipe.kinds.domains import Domain
+from encore.recipe.kinds.pairs import PairsStage
 from encore.recipe.kinds.rollout import LEARNED, REWARD_MODEL, RolloutStage
 from encore.runtime import files, health
 from encore.sampling.turns import room
@@ -51,7 +52,7 @@ def of_stage_kind(config: Config, inputs: Mapping[str, Path], seed: int, folder:
         return _rollouts(config, inputs, seed, folder)
     if kind == "sft":
         return _demonstrations(config, inputs, seed, folder)
-    ranked = kind == "dpo" or (kind == "reward_model" and "labels" not in config)
+    ranked = kind in ("dpo", "kto") or (kind == "reward_model" and "labels" not in config)
     return _comparisons(config, inputs, folder) if ranked else None
 
 
@@ -113,7 +114,7 @@ def _demonstrations(config: Config, inputs: Mapping[str, Path], seed: int, folde
 
 def _comparisons(config: Config, inputs: Mapping[str, Path], folder: Path) -> Longest:
     stage, _ = typed(config["run"], config)
-    assert isinstance(stage, DpoStage | RewardModelStage)
+    assert isinstance(stage, PairsStage | RewardModelStage)
     _, tokenizer = locate_policy(stage, inputs)
     rows, _ = preferences.usable(preferences.load(inputs["data"]))
     lengths = [max(map(len, ids)) for ids in token_ids.tokenised(rows, tokenizer)]

@@ -174,10 +174,10 @@ def _passes(job: Job, policy: Architecture, training: Training, again: bool) -> 
     backward = 1 if training.lora else 2
     extra = 1 if again and training.checkpointing else 0
     each = _forward(policy, training.mean / 2)
-    total = (1 + backward + extra + training.scored) * each
+    total = (1 + backward + extra + training.scored + training.mismatched) * each
     uses = training.scored or 1.0  # the reference and rewards run once for each rollout
     if job.reference:
-        total += uses * _forward(of_model(job.reference), training.mean / 2)
+        total += (uses + training.mismatched) * _forward(of_model(job.reference), training.mean / 2)
     if job.critic:
         total += (3 + extra + uses) * _forward(of_model(job.critic), training.mean / 2)
     total += sum(uses * _forward(of_model(model), training.mean / 2) for model in job.rewards)

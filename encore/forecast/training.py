@@ -14,11 +14,13 @@ from encore.recipe.kinds import (
     DistillationStage,
     DpoStage,
     GrpoStage,
+    KtoStage,
     PolicyGradientStage,
     PpoStage,
     PretrainStage,
     RewardModelStage,
 )
+from encore.recipe.kinds.pairs import PairsStage
 from encore.recipe.kinds.rollout import RolloutStage
 from encore.recipe.kinds.training import TrainingStage, TuningStage
 from encore.recipe.machine import Engine
@@ -73,6 +75,7 @@ def training_of(
         lora=lora.rank if lora else None,
         nf4=bool(lora and lora.quantized),
         scored=_scored(stage) if generation else 0.0,
+        mismatched=isinstance(stage, KtoStage),
         synced=getattr(args, "sync_ref_model", False),
         padding=_padding(stage, generation, processes) if generation and job.gpus else 1.0,
         padded=rows_at_once > 1 and generation is None,
@@ -133,11 +136,13 @@ def _copies(graph: Graph, node: Node, stage: TrainingStage, assumed: Assumptions
 
 
 def _examples(graph: Graph, node: Node, assumed: Assumptions) -> float:
-    """Return the number of examples in an epoch: demonstrations, rankings, pairs or labelled replies."""
+    """Return the number of examples in an epoch: demonstrations, rankings, pairs or single replies."""
     stage, (total, _) = graph.stage(node), rows(graph, node, assumed)
     by_labels = isinstance(stage, RewardModelStage) and stage.labels
     shuffled = isinstance(stage, RewardModelStage) and stage.comparisons == "shuffled"
-    if not by_labels and not shuffled and not (isinstance(stage, DpoStage) and stage.pairs == "all"):
+    if isinstance(stage, KtoStage) and not stage.unpaired:
+        total *= 2  # both completions of a pair
+    if not by_labels and not shuffled and not (isinstance(stage, PairsStage) and stage.pairs == "all"):
         return total
     replies = made(graph, graph.inputs(node)["data"], assumed)[1]
     return total * (replies if by_labels else replies * (replies - 1) / 2)

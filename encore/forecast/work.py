@@ -12,12 +12,12 @@ from encore.recipe.args import Loading
 from encore.recipe.graph import Graph, Node
 from encore.recipe.kinds import (
     BanditStage,
-    DpoStage,
     GrpoStage,
     LabelStage,
     LabelStepsStage,
     PpoStage,
 )
+from encore.recipe.kinds.pairs import PairsStage
 from encore.recipe.kinds.stage import Drawing
 
 STEPS = 3  # length of the rollouts from all steps of a solution, in solutions: six steps, half each
@@ -78,7 +78,7 @@ def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assu
     beside = inputs.get("reference") or inputs.get("teacher")
     reference, critic, uncounted = _policy_of(graph, beside), None, list[str]()
     by_kl = isinstance(stage, PpoStage) or (isinstance(stage, GrpoStage) and bool(stage.args.beta))
-    if isinstance(stage, DpoStage) or (by_kl and not training.lora):  # a LoRA policy is its own
+    if isinstance(stage, PairsStage) or (by_kl and not training.lora):  # a LoRA policy is its own
         reference = reference or job.policy
     if isinstance(stage, PpoStage):
         start = stage.critic or ("reward_model" if "reward_model" in inputs else "policy")

@@ -231,22 +231,38 @@ class SftArgs(TrlArgs):
     completion_only_loss: bool | None = None
 
 
-class DpoArgs(TrlArgs):
+class PairsArgs(TrlArgs):
+    """The arguments that TRL's trainers on pairs have in common."""
+
+    learning_rate: Rate = 1e-6
+    beta: NotNegative = 0.1
+    max_length: Positive | None = 1024
+    sync_ref_model: bool = False
+    ref_model_sync_steps: int = 512
+    disable_dropout: bool = True
+    precompute_ref_log_probs: bool = False
+
+
+class DpoArgs(PairsArgs):
     """The `args` of a stage `dpo`, for TRL's DPOTrainer."""
 
     config = "trl.trainer.dpo_config.DPOConfig"
 
-    learning_rate: Rate = 1e-6
     loss_type: Items[str] = ("sigmoid",)
     loss_weights: Items[float] | None = None
-    beta: NotNegative = 0.1
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    max_length: Positive | None = 1024
     truncation_mode: str = "keep_start"
-    precompute_ref_log_probs: bool = False
-    sync_ref_model: bool = False
-    ref_model_sync_steps: int = 512
-    disable_dropout: bool = True
+
+
+class KtoArgs(PairsArgs):
+    """The `args` of a stage `kto`, for TRL's KTOTrainer."""
+
+    config = "trl.trainer.kto_config.KTOConfig"
+
+    loss_type: Literal["kto"] = "kto"  # apo_zero is a loss of stage dpo
+    desirable_weight: NotNegative = 1.0
+    undesirable_weight: NotNegative = 1.0
+    train_sampling_strategy: Literal["sequential"] = "sequential"  # which TRL demands; the order is Encore's
 
 
 class RewardArgs(TrlArgs):

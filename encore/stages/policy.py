@@ -13,7 +13,8 @@ from encore.learning.fit import fit
 from encore.models import language_model, lora
 from encore.models.language_model import Source
 from encore.models.quantized import loading
-from encore.recipe.kinds import DpoStage, LabelStage, SftStage
+from encore.recipe.kinds import LabelStage, SftStage
+from encore.recipe.kinds.pairs import PairsStage
 from encore.recipe.kinds.rollout import RolloutStage
 from encore.recipe.kinds.stage import FromPolicy
 from encore.recipe.kinds.training import TuningStage
@@ -35,7 +36,7 @@ class Policy:
     def __post_init__(self) -> None:
         self.generation = copy.deepcopy(self.model.generation_config)
 
-    def train(self, trainer: Any, stage: SftStage | DpoStage | RolloutStage, job: Job) -> Fit:
+    def train(self, trainer: Any, stage: SftStage | PairsStage | RolloutStage, job: Job) -> Fit:
         """Train to the last step, and return how it went; `model` then has the trained weights."""
         every, keep = stage.evaluate_every, partial(language_model.keep, **self._saved)
         done = fit(trainer, job.progress, (every, keep) if every else None)

@@ -12,7 +12,7 @@ import functools
 import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +64,16 @@ CASES: dict[str, tuple[Loss, dict[str, Any]]] = {
 
 
 class Seen:
-    """What the stage did: weights before, pairs, loss and gradient of each optimizer step."""
+    """What the stage did: weights before, examples, loss and gradient of each optimizer step.
 
-    def __init__(self, trainer: Any):
+    `read` yields the examples of a micro-batch, from the tensors that the loss is computed from.
+    """
+
+    def __init__(self, trainer: Any, read: Callable[[dict[str, Tensor]], Iterator[Any]]):
         self.trainer = trainer
         self.reference = {name: w.clone() for name, w in trainer.ref_model.named_parameters()}
         self.weights: list[observe.Parameters] = []
-        self.pairs: list[list[tuple[tuple[int, ...], ...]]] = []  # (prompt, chosen, rejected), a list a step
+        self.examples: list[list[Any]] = []  # a list a step
         self.losses: list[float] = []
         self.gradients: list[Tensor] = []
         train, step = trainer.training_step, []
@@ -83,7 +86,7 @@ class Seen:
 
         class Gradient(TrainerCallback):
             def on_pre_optimizer_step(_, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-                self.pairs.append([pair for pairs, _ in step for pair in pairs])
+                self.examples.append([example for examples, _ in step for example in examples])
                 self.losses.append(sum(loss.item() for _, loss in step))
                 gradients = [weight.grad for weight in trainer.model.parameters()]
                 self.gradients.append(observe.flat(gradients, trainer.model))
@@ -93,18 +96,22 @@ class Seen:
         trainer.add_callback(Gradient())
 
 
-def read(inputs: dict[str, Tensor]):
-    """The pairs of a micro-batch, from the tensors that the loss is computed from."""
-    half = len(inputs["input_ids"]) // 2
-    rows = [
-        ([*ids[(real == 1) & (reply == 0)].tolist()], [*ids[reply == 1].tolist()])
-        for ids, real, reply in zip(
-            inputs["input_ids"], inputs["attention_mask"], inputs["completion_mask"], strict=True
-        )
+def rows_of(inputs: dict[str, Tensor]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Prompt and completion of each row of a micro-batch."""
+    masks = (inputs["attention_mask"], inputs["completion_mask"])
+    return [
+        (tuple(ids[(real == 1) & (reply == 0)].tolist()), tuple(ids[reply == 1].tolist()))
+        for ids, real, reply in zip(inputs["input_ids"], *masks, strict=True)
     ]
+
+
+def read(inputs: dict[str, Tensor]) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Prompt, chosen and rejected completion of each pair."""
+    rows = rows_of(inputs)
+    half = len(rows) // 2
     for (prompt, chosen), (same, rejected) in zip(rows[:half], rows[half:], strict=True):
         assert prompt == same
-        yield tuple(prompt), tuple(chosen), tuple(rejected)
+        yield prompt, chosen, rejected
 
 
 def rankings(count: int = 12) -> list[dict[str, Any]]:
@@ -171,31 +178,30 @@ def watch(folder: Path, case: str, layout: str) -> Seen:
     """What the stage did on a case in a layout."""
     from encore.stages import dpo
 
-    size, accumulate, steps = LAYOUTS[layout]
-    config = {
-        "pairs": "all",
-        "args": {
-            "loss_type": [case],
-            "beta": BETA,
-            "per_device_train_batch_size": size,
-            "gradient_accumulation_steps": accumulate,
-            "learning_rate": 0.01,
-            "lr_scheduler_type": "constant",
-            "max_grad_norm": 0.0,
-            "max_steps": steps,
-            "save_strategy": "no",
-            "model_init_kwargs": {"dtype": "float64"},
-            **CASES[case][1],
-        },
+    config = {"pairs": "all", "args": {**arguments(*LAYOUTS[layout]), "loss_type": [case], **CASES[case][1]}}
+    return observe.trained(dpo, config, inputs(folder), folder, lambda trainer: Seen(trainer, read))
+
+
+def arguments(size: int, accumulate: int, steps: int) -> dict[str, Any]:
+    """The `args` of a stage in a layout."""
+    return {
+        "beta": BETA,
+        "per_device_train_batch_size": size,
+        "gradient_accumulation_steps": accumulate,
+        "learning_rate": 0.01,
+        "lr_scheduler_type": "constant",
+        "max_grad_norm": 0.0,
+        "max_steps": steps,
+        "save_strategy": "no",
+        "model_init_kwargs": {"dtype": "float64"},
     }
-    return observe.trained(dpo, config, inputs(folder), folder, Seen)
 
 
 def judge(seen: Seen, loss: Loss, folder: Path) -> list[Outcome]:
     """Value and gradient of each optimizer step beside those of a reference."""
     reader, found = Reader(observe.model(folder)), []
     for weights, pairs, value, gradient in zip(
-        seen.weights, seen.pairs, seen.losses, seen.gradients, strict=True
+        seen.weights, seen.examples, seen.losses, seen.gradients, strict=True
     ):
         rows = [(x, y) for x, *both in pairs for y in both]
         anchor = reader.fixed(seen.reference, rows)

@@ -1,9 +1,11 @@
 """Rows of the conformance table for what learns from preferences: stages `ppo`, `dpo` and `reward_model`."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import dpo_cases
+import kto_cases
 import ppo_cases
 import reward_cases
 from compare import worst
@@ -46,6 +48,12 @@ NOTES = {  # objective, property -> status, note
         "TRL takes log-ratios a token where Azar et al. 2023 Eq. 17 has their sums; but for that it is "
         "exact. Left so, as all users of TRL have it.",
     ),
+    ("kto", STEP): ("exact", "Ethayarajh et al. 2024, 4.1, with weights of desirable and undesirable."),
+    ("kto", "KL of a micro-batch"): (
+        "exact",
+        "No less than 0, as in the paper, which estimates it from a batch; here from each micro-batch, as in "
+        "TRL. So far apart without the bound.",
+    ),
 }
 
 
@@ -61,6 +69,8 @@ def rows() -> Iterator[tuple[str, str, Measure]]:
     for name in ("robust", "hinge"):
         yield "dpo", f"loss_type {name}", dpo(name)
     yield "dpo", "loss_type ipo", ipo
+    yield "kto", STEP, kto
+    yield "kto", "KL of a micro-batch", floorless
 
 
 def ppo(*names: str) -> Measure:
@@ -103,3 +113,17 @@ def ipo(lab: Lab) -> str:
 
     held(deviation(lab.folder, "ipo"))
     return apart(dpo_cases.judge(dpo_cases.watch(lab.folder, "ipo", LAYOUT), sums, lab.folder))
+
+
+def kto(lab: Lab) -> str:
+    """Through accumulation, with both weights of the two kinds of completions."""
+    errors = []
+    for case, weights in kto_cases.WEIGHTS.items():
+        seen = kto_cases.watch(lab.folder, case, "accumulated")
+        errors.append(worst(kto_cases.judge(seen, weights, lab.folder)))
+    return held(max(errors))
+
+
+def floorless(lab: Lab) -> str:
+    seen = kto_cases.watch(lab.folder, "uneven", "accumulated")
+    return apart(kto_cases.judge(seen, kto_cases.WEIGHTS["uneven"], lab.folder, floor=-math.inf))

@@ -25,7 +25,7 @@ GRID = [
 def test_value_and_gradient(case: str, layout: str, folder: Path):
     seen = watch(folder, case, layout)
     size, accumulate, steps = LAYOUTS[layout]
-    assert [len(pairs) for pairs in seen.pairs] == [size * accumulate] * steps
+    assert [len(pairs) for pairs in seen.examples] == [size * accumulate] * steps
     outcomes = judge(seen, CASES[case][0], folder)
     assert worst(outcomes) < TOLERANCE, [(one.value_error, one.gradient_error) for one in outcomes]
     assert outcomes[0].expected.norm() > 0.1
@@ -47,7 +47,7 @@ def test_what_the_pairs_hold(folder: Path):
     """Ragged prompts and completions; the end of sequence where a reply came to it, and nowhere else."""
     seen = watch(folder, "sigmoid", "accumulated")
     eos = seen.trainer.processing_class.eos_token_id
-    rows = [(x, y) for pairs in seen.pairs for x, *both in pairs for y in both]
+    rows = [(x, y) for pairs in seen.examples for x, *both in pairs for y in both]
     assert len({len(x) for x, _ in rows}) > 1
     assert len({len(y) for _, y in rows}) > 5
     assert {y[-1] == eos for _, y in rows} == {True, False}

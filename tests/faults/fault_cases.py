@@ -13,6 +13,7 @@ from typing import Any
 import stage_runs
 import test_distillation
 import test_dpo
+import test_kto
 import test_label
 import test_ppo
 import test_reward_model
@@ -179,6 +180,7 @@ CASES = {
     "sft": Case("sft", test_sft.CONFIG, DATA, demonstrations),
     "reward_model": Case("reward_model", test_reward_model.CONFIG, test_reward_model.INPUTS, ranked),
     "dpo": Case("dpo", test_dpo.CONFIG, DATA, comparisons),
+    "kto": Case("kto", test_kto.CONFIG, DATA, comparisons),
     "grpo": Case("grpo", stage_runs.GRPO),
     "ppo": Case("ppo", test_ppo.PPO, test_ppo.INPUTS, scored),
     "distillation": Case(

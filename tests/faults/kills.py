@@ -31,7 +31,7 @@ COLUMNS = ("kind", "phase", "kills", "other_bits")
 CHAIN = 5
 MODULES = [
     f"encore.stages.{kind}"
-    for kind in ("sft", "dpo", "ppo", "distillation", "reward_model", "policy_gradient")
+    for kind in ("sft", "dpo", "kto", "ppo", "distillation", "reward_model", "policy_gradient")
 ]
 Counts = Counter[tuple[str, str, bool]]  # kind, phase, whether the bits at the end were others
 

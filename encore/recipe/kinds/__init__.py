@@ -11,6 +11,7 @@ from encore.recipe.kinds.bandit import BanditStage
 from encore.recipe.kinds.distillation import DistillationStage
 from encore.recipe.kinds.dpo import DpoStage
 from encore.recipe.kinds.grpo import GrpoStage
+from encore.recipe.kinds.kto import KtoStage
 from encore.recipe.kinds.label import LabelStage
 from encore.recipe.kinds.label_steps import LabelStepsStage
 from encore.recipe.kinds.policy_gradient import PolicyGradientStage
@@ -29,6 +30,7 @@ KINDS: dict[str, type[Stage]] = {
     "ppo": PpoStage,
     "distillation": DistillationStage,
     "dpo": DpoStage,
+    "kto": KtoStage,
     "policy_gradient": PolicyGradientStage,
     "bandit": BanditStage,
     "rejection_sampling": RejectionSamplingStage,

@@ -5,29 +5,19 @@ from typing import Literal
 
 from encore.errors import known
 from encore.recipe.args import DpoArgs
-from encore.recipe.base import Mistake, Positive
+from encore.recipe.base import Mistake
+from encore.recipe.kinds.pairs import PairsStage
 from encore.recipe.kinds.stage import rule
-from encore.recipe.kinds.training import MeasuredStage, TuningStage
 from encore.recipe.loss_types import DPO_LOSSES, SMOOTHED
-from encore.recipe.machine import Dtype
 
 
-class DpoStage(TuningStage, MeasuredStage):
+class DpoStage(PairsStage):
     """A stage that trains the policy by DPO or a related loss. The examples of a batch are pairs."""
 
-    holds_data_out = True
-    takes = {"data": "preferences"}
-    required = ("needs.data", "pairs", "args")
     written_out = ("loss_type", "beta", "optim", "learning_rate", "lr_scheduler_type", "max_length")
 
     run: Literal["dpo"]
-    # the default of the role reference is the policy
-    needs: dict[Literal["policy", "data", "reference"], str] = {}
     args: DpoArgs = DpoArgs()
-    saved_dtype: Dtype | None = None  # dtype of the saved weights, as in stage pretrain
-    # the pairs of each prompt's ranking to learn from
-    pairs: Literal["all", "best_worst", "one"] | None = None
-    problems: Positive | None = None  # number of prompts to train on, the first ones; default: all
 
     @rule
     def _losses(self) -> Iterator[Mistake]:
@@ -41,8 +31,6 @@ class DpoStage(TuningStage, MeasuredStage):
         if args.loss_weights and len(args.loss_weights) != len(losses):
             words = f"{len(args.loss_weights)} of them for {len(losses)} losses in loss_type"
             yield "args.loss_weights", words
-        if args.beta <= 0:
-            yield "args.beta", f"expected more than 0, got {args.beta}"
         if args.label_smoothing and not set(losses) & set(SMOOTHED):
             yield (
                 "args.label_smoothing",

@@ -221,6 +221,12 @@ def chain(recipe):
             "pairs": "all",
             "args": {**args, **dpo},
         },
+        "kto": {
+            "run": "kto",
+            "needs": {"policy": "sft", "data": "label"},
+            "pairs": "one",
+            "args": {**args, "beta": 0.1, "optim": "adamw_torch"},
+        },
         "reward_model": {
             "run": "reward_model",
             "needs": {"policy": "sft", "data": "label"},
@@ -238,11 +244,11 @@ def test_data_that_two_steps_cannot_make_have_stand_ins(tried):
     assert checks(result, "right")["runs"]["status"] == "warn"
     assert checks(result, "right")["runs"]["message"].startswith("0 of 128 completions kept")
     assert checks(result, "label")["runs"]["status"] == "warn"
-    for stage in ("sft", "dpo", "reward_model"):
+    for stage in ("sft", "dpo", "kto", "reward_model"):
         assert checks(result, stage)["runs"]["status"] == "ok"
         assert checks(result, stage)["memory"]["status"] == "ok"
     cost = {one["stage"]: one for one in result["costs"]}
-    assert {"right", "sft", "sample", "label", "dpo", "reward_model"} < {*cost}
+    assert {"right", "sft", "sample", "label", "dpo", "kto", "reward_model"} < {*cost}
     assert cost["sample"]["hours"] > 0
     # about as many steps as all of the data take: 2 epochs of up to 200 rows, 8 a step
     assert 40 <= cost["sft"]["steps"] <= 52

@@ -63,3 +63,11 @@ def test_a_server_that_samples_ahead_works_while_the_trainer_learns():
         of_job(job, GPUS["H100"], Assumptions()).hours for job in (learns, samples, whole, ahead)
     )
     assert max(learning, sampling) < overlapped < learning + sampling < in_turn
+
+
+def test_rows_with_the_completions_of_others_are_read_by_policy_and_reference():
+    """KTO estimates its KL by two forward passes, beside six of the policy and two of the reference."""
+    job = of_node(GRAPH, Node("dpo", "gpu", "base-recipe", 0, "dpo", "stage"), Assumptions())
+    both = replace(job, training=replace(job.training, mismatched=True))
+    policy = of_model(job.policy)
+    assert time.operations(both, policy) == pytest.approx(12 / 8 * time.operations(job, policy))

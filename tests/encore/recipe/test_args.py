@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from encore.recipe import args, grpo_args, mistakes, trl_fields
 
 OF_TRAINERS = [
-    *(args.TrainingArgs, args.SftArgs, args.DpoArgs, args.RewardArgs),
+    *(args.TrainingArgs, args.SftArgs, args.DpoArgs, args.KtoArgs, args.RewardArgs),
     grpo_args.GrpoArgs,
 ]
 # what a class computes from other fields, or from the machine, where nobody says it

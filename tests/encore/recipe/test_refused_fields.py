@@ -21,6 +21,7 @@ OF_TRL = (
     "ppo",
     "distillation",
     "dpo",
+    "kto",
     "sft",
     "reward_model",
 )  # kinds with a configuration of a Trainer's
@@ -36,7 +37,7 @@ ALLOWED = {
         vllm_importance_sampling_clip_min vllm_importance_sampling_correction vllm_importance_sampling_mode
         center_rewards_coefficient assistant_only_loss completion_only_loss disable_dropout
         neftune_noise_alpha cast_lm_head_to_fp32 sync_ref_model ref_model_mixup_alpha ref_model_sync_steps
-        precompute_ref_log_probs precompute_ref_batch_size""",
+        precompute_ref_log_probs precompute_ref_batch_size desirable_weight undesirable_weight""",
     "PPO's own": """
         kl_coef kl_target kl_gain gamma lam vf_coef cliprange_value whiten_rewards whiten_advantages
         missing_eos_penalty missing_eos_score critic_learning_rate reshuffle""",

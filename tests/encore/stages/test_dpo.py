@@ -14,7 +14,7 @@ from transformers import PreTrainedConfig
 
 from encore.learning.dpo import length, tokenise
 from encore.models.logprobs import sequence_logps
-from encore.stages.dpo import implicit, learnt
+from encore.stages.on_pairs import implicit, learnt
 
 CONFIG: dict[str, Any] = {
     "pairs": "all",

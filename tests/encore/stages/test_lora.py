@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import stage_runs
 import test_dpo
+import test_kto
 import test_ppo
 import test_reward_model
 import test_sft
@@ -39,6 +40,7 @@ def fixed_reference(config: dict[str, Any]) -> dict[str, Any]:
 STAGES = {
     "sft": (fixed_reference(test_sft.CONFIG), test_sft.INPUTS, "sft_ready"),
     "dpo": (fixed_reference(test_dpo.CONFIG), test_dpo.INPUTS, "dpo_ready"),
+    "kto": (fixed_reference(test_kto.CONFIG), test_kto.INPUTS, "dpo_ready"),
     "grpo": (fixed_reference(stage_runs.GRPO), POLICY, "base"),
     "ppo": (fixed_reference(test_ppo.PPO), test_ppo.INPUTS, "ppo_ready"),
 }
