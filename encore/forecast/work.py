@@ -78,7 +78,8 @@ def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assu
     beside = inputs.get("reference") or inputs.get("teacher")
     reference, critic, uncounted = _policy_of(graph, beside), None, list[str]()
     by_kl = isinstance(stage, PpoStage) or (isinstance(stage, GrpoStage) and bool(stage.args.beta))
-    if isinstance(stage, PairsStage) or (by_kl and not training.lora):  # a LoRA policy is its own
+    on_pairs = isinstance(stage, PairsStage) and not getattr(stage, "reference_free", False)
+    if on_pairs or (by_kl and not training.lora):  # a LoRA policy is its own
         reference = reference or job.policy
     if isinstance(stage, PpoStage):
         start = stage.critic or ("reward_model" if "reward_model" in inputs else "policy")

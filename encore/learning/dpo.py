@@ -23,6 +23,7 @@ from encore.learning.resumable import Part
 from encore.learning.tiles import narrow_tiles
 
 TokenPair = dict[str, list[int]]  # prompt_ids, chosen_ids, rejected_ids
+KNOWN = "ref_chosen_logps"  # TRL's column of the chosen completion's log pi_ref
 
 
 def tokenise(pairs: Sequence[preferences.Pair], tokenizer: Any) -> list[TokenPair]:
@@ -45,15 +46,31 @@ def length(pair: TokenPair) -> int:
     return len(pair["prompt_ids"]) + max(len(pair["chosen_ids"]), len(pair["rejected_ids"]))
 
 
+def without_reference(pairs: Sequence[TokenPair], margin: float) -> list[dict[str, Any]]:
+    """Return the pairs with log pi_ref = 0, or with `margin` for each token of the chosen completion.
+
+    With the margin TRL's loss `sigmoid_norm` is SimPO (Meng et al. 2024, arXiv 2405.14734, Eq. 6), whose
+    gamma is beta times the margin.
+    """
+    return [
+        {**pair, "ref_chosen_logps": margin * len(pair["chosen_ids"]), "ref_rejected_logps": 0.0}
+        for pair in pairs
+    ]
+
+
 class DPO(Counted, DPOTrainer):
-    """A DPOTrainer that can resume at any step; its datasets hold `TokenPair`s."""
+    """A DPOTrainer that can resume at any step; its datasets hold `TokenPair`s.
+
+    If they hold log-probabilities of the reference too, no reference is asked.
+    """
 
     args: Any
     ref_model: Any
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *, args, train_dataset, **kwargs):
+        args.precompute_ref_log_probs |= KNOWN in train_dataset.column_names
         with by_layers(dpo_trainer):
-            super().__init__(*args, **kwargs)
+            super().__init__(args=args, train_dataset=train_dataset, **kwargs)
 
     def _prepare_dataset(self, dataset, processing_class, args, dataset_name):
         """Return `dataset` unchanged: TRL would tokenise it otherwise, and end truncated completions."""
@@ -63,6 +80,8 @@ class DPO(Counted, DPOTrainer):
         return length(row)
 
     def _precompute_ref_logps(self, dataset, name, batch_size):
+        if KNOWN in dataset.column_names:
+            return dataset
         # TRL gives the file of a dataset in memory a random name, which differs between processes
         folder = Path(self.args.output_dir)
         dataset._get_cache_file_path = lambda mark: str(folder / f"reference-{name}-{mark}.arrow")

@@ -4,17 +4,22 @@
         --input policy=results/…/metrics.json --input data=results/…/metrics.json …
 """
 
+from functools import partial
+
 from trl import DPOConfig
 
-from encore.learning.dpo import DPO
+from encore.learning.dpo import DPO, without_reference
 from encore.recipe.kinds import DpoStage
 from encore.stages.job import Job
 from encore.stages.on_pairs import Method, tune
 from encore.stages.outcome import Outcome
 
-FORMULA = "parameters x tokens of prompts and completions x (6 policy + 2 reference)"
+TOKENS = "parameters x tokens of prompts and completions"
 
 
 def run(stage: DpoStage, job: Job) -> Outcome:
     """Train the policy on pairs and save it."""
-    return tune(stage, job, Method(DPOConfig, DPO, list, "pairs", 8, FORMULA))
+    if stage.reference_free:
+        examples = partial(without_reference, margin=stage.simpo_gamma / stage.args.beta)
+        return tune(stage, job, Method(DPOConfig, DPO, examples, "pairs", 6, f"6 x {TOKENS}"))
+    return tune(stage, job, Method(DPOConfig, DPO, list, "pairs", 8, f"{TOKENS} x (6 policy + 2 reference)"))

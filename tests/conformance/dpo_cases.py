@@ -6,6 +6,8 @@ The references know nothing of TRL: log-probabilities come from a plain forward 
     robust    rDPO, Chowdhury et al. 2024, arXiv 2403.00409, Eq. 12: labels flipped with probability e
     ipo       Azar et al. 2023, arXiv 2310.12036, Eq. 17, with log-ratios per token as TRL has them
     hinge     SLiC, Zhao et al. 2023, arXiv 2305.10425, Eq. 2, of the implicit rewards
+    cpo       Xu et al. 2024, arXiv 2401.08417, Eq. 7: no reference, and the likelihood of the chosen
+    simpo     Meng et al. 2024, arXiv 2405.14734, Eq. 6
 """
 
 import functools
@@ -26,7 +28,7 @@ from encore.data import preferences
 from encore.runtime import files, sentinel
 
 BETA = 0.3
-FLIPPED = 0.2
+FLIPPED, GAMMA = 0.2, 0.4
 # micro-batch size, gradient accumulation, steps
 LAYOUTS = {"one-batch": (8, 1, 2), "accumulated": (2, 4, 3), "single-pairs": (1, 3, 4)}
 
@@ -55,12 +57,20 @@ def hinge(chosen: Tensor, rejected: Tensor, *lengths: int) -> Tensor:
     return (1 - BETA * (chosen - rejected)).clamp(min=0)
 
 
+def simpo(chosen: Tensor, rejected: Tensor, long: int, short: int) -> Tensor:
+    return -log_sigmoid(BETA * chosen / long - BETA * rejected / short - GAMMA)
+
+
 CASES: dict[str, tuple[Loss, dict[str, Any]]] = {
     "sigmoid": (sigmoid, {}),
     "robust": (robust, {"label_smoothing": FLIPPED}),
     "ipo": (ipo, {}),
     "hinge": (hinge, {}),
+    "cpo": (sigmoid, {"loss_type": ["sigmoid", "sft"]}),
+    "simpo": (simpo, {"loss_type": ["sigmoid_norm"]}),
 }
+# case without a reference -> further keys of its stage
+REFERENCE_FREE = {"cpo": {"reference_free": True}, "simpo": {"reference_free": True, "simpo_gamma": GAMMA}}
 
 
 class Seen:
@@ -71,7 +81,8 @@ class Seen:
 
     def __init__(self, trainer: Any, read: Callable[[dict[str, Tensor]], Iterator[Any]]):
         self.trainer = trainer
-        self.reference = {name: w.clone() for name, w in trainer.ref_model.named_parameters()}
+        reference = trainer.ref_model.named_parameters() if trainer.ref_model else ()
+        self.reference = {name: w.clone() for name, w in reference}
         self.weights: list[observe.Parameters] = []
         self.examples: list[list[Any]] = []  # a list a step
         self.losses: list[float] = []
@@ -178,7 +189,8 @@ def watch(folder: Path, case: str, layout: str) -> Seen:
     """What the stage did on a case in a layout."""
     from encore.stages import dpo
 
-    config = {"pairs": "all", "args": {**arguments(*LAYOUTS[layout]), "loss_type": [case], **CASES[case][1]}}
+    args = {**arguments(*LAYOUTS[layout]), "loss_type": [case], **CASES[case][1]}
+    config = {"pairs": "all", "args": args, **REFERENCE_FREE.get(case, {})}
     return observe.trained(dpo, config, inputs(folder), folder, lambda trainer: Seen(trainer, read))
 
 
@@ -197,20 +209,40 @@ def arguments(size: int, accumulate: int, steps: int) -> dict[str, Any]:
     }
 
 
-def judge(seen: Seen, loss: Loss, folder: Path) -> list[Outcome]:
-    """Value and gradient of each optimizer step beside those of a reference."""
-    reader, found = Reader(observe.model(folder)), []
+def by_tokens(completions: list[Tensor]) -> Tensor:
+    return torch.cat(completions).mean()
+
+
+def by_completions(completions: list[Tensor]) -> Tensor:
+    return torch.stack([each.sum() for each in completions]).mean()
+
+
+def judge(
+    seen: Seen, loss: Loss, folder: Path, likelihood: Callable[[list[Tensor]], Tensor] = by_tokens
+) -> list[Outcome]:
+    """Value and gradient of each optimizer step beside those of a reference.
+
+    TRL's loss `sft` maximises, beside the others, the `likelihood` of the chosen completions of a micro-batch.
+    """
+    reader, outcomes, args = Reader(observe.model(folder)), [], seen.trainer.args
     for weights, pairs, value, gradient in zip(
         seen.weights, seen.examples, seen.losses, seen.gradients, strict=True
     ):
         rows = [(x, y) for x, *both in pairs for y in both]
-        anchor = reader.fixed(seen.reference, rows)
+        fixed = reader.fixed(seen.reference, rows) if seen.reference else {}
+        anchor = {row: fixed[row].sum() if fixed else 0.0 for row in rows}
         reader.load(weights)
-        terms = []
-        for x, chosen, rejected in pairs:
-            ratios = [reader.read([*x], [*y])[0].sum() - anchor[x, y].sum() for y in (chosen, rejected)]
-            terms.append(loss(*ratios, len(chosen), len(rejected)))
+        logps = {(x, y): reader.read([*x], [*y])[0] for x, y in rows}
+        terms = [
+            loss(*(logps[x, y].sum() - anchor[x, y] for y in (long, short)), len(long), len(short))
+            for x, long, short in pairs
+        ]
         expected = torch.stack(terms).mean()
+        if "sft" in args.loss_type:
+            chosen = [logps[x, y] for x, y, _ in pairs]
+            size = args.train_batch_size
+            batches = [chosen[at : at + size] for at in range(0, len(chosen), size)]
+            expected = expected - torch.stack([likelihood(batch) for batch in batches]).mean()
         expected.backward()
-        found.append(Outcome(value, expected.item(), gradient, reader.gradient()))
-    return found
+        outcomes.append(Outcome(value, expected.item(), gradient, reader.gradient()))
+    return outcomes

@@ -43,6 +43,12 @@ NOTES = {  # objective, property -> status, note
     ("dpo", STEP): ("exact", "Rafailov et al. 2023 Eq. 7."),
     ("dpo", "loss_type robust"): ("exact", "Chowdhury et al. 2024 Eq. 12."),
     ("dpo", "loss_type hinge"): ("exact", "Zhao et al. 2023 (SLiC) Eq. 2, of the implicit rewards."),
+    ("dpo", "CPO"): (
+        "deviates",
+        "The likelihood of the chosen is a mean over a micro-batch's tokens, as in TRL's CPOTrainer, where Xu "
+        "et al. 2024 have its sum over a completion; but for that it is exact.",
+    ),
+    ("dpo", "SimPO"): ("exact", "Meng et al. 2024 Eq. 6: no reference, log-probabilities a token, gamma."),
     ("dpo", "loss_type ipo"): (
         "deviates",
         "TRL takes log-ratios a token where Azar et al. 2023 Eq. 17 has their sums; but for that it is "
@@ -68,6 +74,8 @@ def rows() -> Iterator[tuple[str, str, Measure]]:
     yield "dpo", STEP, dpo("sigmoid")
     for name in ("robust", "hinge"):
         yield "dpo", f"loss_type {name}", dpo(name)
+    yield "dpo", "CPO", cpo
+    yield "dpo", "SimPO", dpo("simpo")
     yield "dpo", "loss_type ipo", ipo
     yield "kto", STEP, kto
     yield "kto", "KL of a micro-batch", floorless
@@ -103,6 +111,13 @@ def dpo(name: str) -> Measure:
 def deviation(folder: Path, name: str) -> float:
     """Of the stage's loss from its reference, through accumulation."""
     return worst(dpo_cases.judge(dpo_cases.watch(folder, name, LAYOUT), dpo_cases.CASES[name][0], folder))
+
+
+def cpo(lab: Lab) -> str:
+    """Exact with a likelihood a token; so far from the equation as it stands."""
+    held(deviation(lab.folder, "cpo"))
+    seen, sums = dpo_cases.watch(lab.folder, "cpo", LAYOUT), dpo_cases.by_completions
+    return apart(dpo_cases.judge(seen, dpo_cases.sigmoid, lab.folder, sums))
 
 
 def ipo(lab: Lab) -> str:

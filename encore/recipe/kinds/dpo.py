@@ -5,7 +5,7 @@ from typing import Literal
 
 from encore.errors import known
 from encore.recipe.args import DpoArgs
-from encore.recipe.base import Mistake
+from encore.recipe.base import Mistake, NotNegative
 from encore.recipe.kinds.pairs import PairsStage
 from encore.recipe.kinds.stage import rule
 from encore.recipe.loss_types import DPO_LOSSES, SMOOTHED
@@ -18,6 +18,11 @@ class DpoStage(PairsStage):
 
     run: Literal["dpo"]
     args: DpoArgs = DpoArgs()
+    # Whether the loss takes log pi_ref as 0 for every completion, as CPO (arXiv 2401.08417) and SimPO
+    # (arXiv 2405.14734) do. The reference then only serves to measure what was learned.
+    reference_free: bool = False
+    # gamma of SimPO: by how much beta times the mean log-probability of a token should differ in a pair
+    simpo_gamma: NotNegative = 0.0
 
     @rule
     def _losses(self) -> Iterator[Mistake]:
@@ -37,6 +42,15 @@ class DpoStage(PairsStage):
                 f"loss_type {', '.join(losses)} takes no notice of it; of those that do, robust is the "
                 "sigmoid loss with flipped labels",
             )
+
+    @rule
+    def _without_reference(self) -> Iterator[Mistake]:
+        """Yield keys that contradict a loss without a reference, or that belong to one."""
+        for name in ("precompute_ref_log_probs", "sync_ref_model"):
+            if self.reference_free and getattr(self.args, name):
+                yield f"args.{name}", "there is no reference with reference_free; remove one of the two"
+        if self.simpo_gamma and not (self.reference_free and "sigmoid_norm" in self.args.loss_type):
+            yield "simpo_gamma", "SimPO has reference_free: true and args.loss_type: [sigmoid_norm] beside it"
 
     @rule
     def _no_effect(self) -> Iterator[Mistake]:

@@ -33,5 +33,30 @@ def test_a_mistake_in_args(args, says):
     assert str(error.value).startswith(says)
 
 
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"reference_free": True}, None),
+        (
+            {"reference_free": True, "args": {"sync_ref_model": True}},
+            "args.sync_ref_model: there is no reference",
+        ),
+        (
+            {"simpo_gamma": 0.5},
+            "simpo_gamma: SimPO has reference_free: true and args.loss_type: [sigmoid_norm]",
+        ),
+        ({"reference_free": True, "simpo_gamma": 0.5}, "simpo_gamma: SimPO has reference_free: true"),
+        ({"reference_free": True, "simpo_gamma": 0.5, "args": {"loss_type": ["sigmoid_norm"]}}, None),
+    ],
+)
+def test_a_loss_without_a_reference(keys, says):
+    stage = keys | {"args": ARGS | keys.get("args", {})}
+    if says is None:
+        return check(stage)
+    with pytest.raises(UserError) as error:
+        check(stage)
+    assert str(error.value).startswith(says)
+
+
 def test_label_smoothing_where_it_is_read():
     check({"args": ARGS | {"loss_type": ["robust"], "label_smoothing": 0.1}})
