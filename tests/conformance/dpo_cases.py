@@ -222,7 +222,7 @@ def judge(
 ) -> list[Outcome]:
     """Value and gradient of each optimizer step beside those of a reference.
 
-    TRL's loss `sft` maximises, beside the others, the `likelihood` of the chosen completions of a micro-batch.
+    TRL's loss `sft` maximises, beside others, the `likelihood` of the chosen completions of a micro-batch.
     """
     reader, outcomes, args = Reader(observe.model(folder)), [], seen.trainer.args
     for weights, pairs, value, gradient in zip(

@@ -45,8 +45,8 @@ NOTES = {  # objective, property -> status, note
     ("dpo", "loss_type hinge"): ("exact", "Zhao et al. 2023 (SLiC) Eq. 2, of the implicit rewards."),
     ("dpo", "CPO"): (
         "deviates",
-        "The likelihood of the chosen is a mean over a micro-batch's tokens, as in TRL's CPOTrainer, where Xu "
-        "et al. 2024 have its sum over a completion; but for that it is exact.",
+        "The likelihood of the chosen is a mean over a micro-batch's tokens, as in TRL's CPOTrainer; Xu "
+        "et al. 2024 have its sum over a completion. But for that it is exact.",
     ),
     ("dpo", "SimPO"): ("exact", "Meng et al. 2024 Eq. 6: no reference, log-probabilities a token, gamma."),
     ("dpo", "loss_type ipo"): (
