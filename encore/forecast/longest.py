@@ -15,7 +15,7 @@ from encore.errors import UserError
 from encore.forecast import stand_ins
 from encore.forecast.trial import Config
 from encore.recipe.base import present
-from encore.recipe.kinds import GrpoStage, RewardModelStage, SftStage
+from encore.recipe.kinds import KINDS, GrpoStage, RewardModelStage, SftStage
 from encore.recipe.kinds.domains import Domain
 from encore.recipe.kinds.pairs import PairsStage
 from encore.recipe.kinds.rollout import LEARNED, REWARD_MODEL, RolloutStage
@@ -48,7 +48,7 @@ def of_stage_kind(config: Config, inputs: Mapping[str, Path], seed: int, folder:
     None if a stage of this kind cannot be cut to its longest rows.
     """
     kind = config["run"]
-    if kind in ("grpo", "ppo", "distillation"):
+    if issubclass(KINDS[kind], RolloutStage):
         return _rollouts(config, inputs, seed, folder)
     if kind == "sft":
         return _demonstrations(config, inputs, seed, folder)

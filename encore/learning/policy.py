@@ -50,11 +50,12 @@ class Policy:
         reference: Reference | None,
         in_rewards: bool,
         share_prompts: bool,
+        in_ratios: bool = True,
     ):
         """Take a trainer's model, its `sampler`, and its `reference`, which is None without a KL term.
 
         `in_rewards`: the rewards contain the KL. `share_prompts`: a prompt is read once for all its
-        completions.
+        completions. `in_ratios`: the loss compares the policy with the policy that sampled.
         """
         self.sampler, self.share_prompts = sampler, share_prompts
         self.trainer, self.reference, self.in_rewards = trainer, reference, in_rewards
@@ -63,7 +64,7 @@ class Policy:
         self.corrects = inexact and args.vllm_importance_sampling_correction
         updates = args.steps_per_generation * args.num_iterations  # micro-batches that learn from a rollout
         aligned = args.gradient_accumulation_steps % updates == 0
-        self.needs_old = not aligned or self.corrects or in_rewards
+        self.needs_old = in_ratios and (not aligned or self.corrects or in_rewards)
         self.needs_reference = reference is not None and not in_rewards
 
     @cached_property

@@ -211,7 +211,9 @@ def _assembled(trainer: Any, method: Method) -> Parts:
     sampler = _sampler(trainer, method)
     if method.max_staleness is not None:
         sampler = kept["ahead"] = AheadSampler(sampler, method.max_staleness, measures)
-    policy = Policy(trainer, sampler, reference, in_rewards=of_critic, share_prompts=method.share_prompts)
+    policy = Policy(
+        trainer, sampler, reference, of_critic, method.share_prompts, in_ratios=method.teacher is None
+    )
     estimator: estimators.Estimator
     if method.critic is not None:
         critic = LearningCritic(method.critic, method.ppo, trainer, measures)
@@ -219,7 +221,6 @@ def _assembled(trainer: Any, method: Method) -> Parts:
         extra_losses.append(critic.loss)
         kept["critic"] = critic
     elif method.teacher:
-        policy.needs_old = False
         estimator = estimators.Unrewarded()
     else:
         estimator = estimators.of_stage(method.advantage, args, method.read_steps, method.pass_k)
