@@ -87,6 +87,22 @@ def test_no_two_equals_import_each_other():
     assert not [(a, b) for a, b in every if a != b and HEIGHT[a] == HEIGHT[b] and (b, a) in every]
 
 
+def test_no_files_import_each_other_in_a_circle():
+    """Nor by imports inside functions: the files that import only files already left are taken away."""
+    files = {file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): file for file in TREES}
+
+    def of(name: str) -> str | None:
+        return files.get(name) or files.get(name.rpartition(".")[0])  # a file, or a name in a file
+
+    left = {
+        file: {of(name) for node in ast.walk(tree) for name in imported(node)} - {None, file}
+        for file, tree in TREES.items()
+    }
+    while free := {file for file, others in left.items() if not others & left.keys()}:
+        left = {file: others for file, others in left.items() if file not in free}
+    assert not left
+
+
 def test_imports_stand_at_the_top_but_where_torch_must_wait():
     for file, tree in TREES.items():
         lines = (ROOT / file).read_text(encoding="utf-8").splitlines()

@@ -9,7 +9,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import AutoModelForCausalLM, Qwen3Config, Qwen3MoeConfig
 
-from encore.forecast.model_size import Architecture, Model
+from encore.forecast.architecture import Architecture, Model
 from encore.models import pretrained
 from encore.models.experts import idle, routed
 from encore.recipe.base import present

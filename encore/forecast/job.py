@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from encore.forecast.model_size import Model
+from encore.forecast.architecture import Model
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ than planned.
 
 from dataclasses import dataclass, fields
 
+from encore.forecast.architecture import Architecture, Model
 from encore.forecast.hardware import GIB, GPU, NODE, USABLE
 from encore.forecast.job import Generation, Job, Training
-from encore.forecast.model_size import Architecture, Model, of_model, saved_a_token
+from encore.forecast.model_size import of_model, saved_a_token
 
 TILE = 4096  # number of tokens whose logits TRL's kernel holds at a time, in slices of the vocabulary
 SLICE = 8192  # columns of the vocabulary in a slice

@@ -1,4 +1,4 @@
-"""The sizes that decide the memory and the operations of a model, counted from its configuration alone.
+"""The architecture of a model, counted from its configuration alone.
 
 The configuration comes from a folder, from the cache of the Hub, or else from `configs/`: copies of published
 config.json files, without the keys that do not affect the shape. The results of `counting` are kept beside
@@ -9,50 +9,21 @@ import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from encore.errors import UserError, nearest
-from encore.recipe.machine import Elsewhere, FolderModel, GgufModel, HubModel, WheelModel
+from encore.forecast.architecture import Architecture, Model
+from encore.recipe.machine import FolderModel, GgufModel, HubModel, WheelModel
 from encore.recipe.shape import Shape
 from encore.runtime import files
 
 CONFIGS = Path(__file__).with_name("configs")
 Fields = dict[str, Any]
 KNOWN = Path(".snakemake/encore.models.json")  # (digest of a configuration, what was asked) -> the result
-
-
-Model = Elsewhere | Shape  # a recipe's key `model`
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """The sizes that decide memory and operations; they are numbers of parameters unless a unit is given."""
-
-    name: str
-    parameters: int
-    active: int  # parameters that a token is multiplied with: no input embedding, only the experts it visits
-    embedding: int
-    head: int  # parameters of the output head, even if it is the embedding
-    tied: bool
-    largest_layer: int
-    linear: int  # sum of inputs and outputs of all linear layers; LoRA trains rank times this number
-    layers: int
-    hidden: int  # numbers of a token in the residual stream
-    attention: int  # numbers of a token's queries, all heads
-    cached: int  # numbers of a token's keys and values that a server caches, for each layer
-    inner: int  # numbers of a token inside a layer's MLP, in the experts that it visits
-    vocabulary: int
-    positions: int | None
-    experts: int = 1
-    visited: int = 1  # number of experts that a token visits
-
-    @property
-    def sparse(self) -> bool:
-        return self.experts > 1
 
 
 @cache

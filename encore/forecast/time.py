@@ -8,10 +8,11 @@ the rollout is over. Lengths are assumed to be exponential, cut at the cap, with
 
 import math
 
+from encore.forecast.architecture import Architecture
 from encore.forecast.hardware import GPU, NODE, Assumptions
 from encore.forecast.job import Generation, Job, Training
 from encore.forecast.memory import ENGINE
-from encore.forecast.model_size import Architecture, of_model
+from encore.forecast.model_size import of_model
 
 STEP = 4e-3  # seconds of a decoding step of vLLM, apart from reading memory: scheduling and launches
 SEQUENCE = 16e-6  # seconds that each sequence adds to a step: sampling and bookkeeping

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from encore.forecast.architecture import Model
 from encore.forecast.hardware import Assumptions
 from encore.forecast.job import Generation, Job
 from encore.forecast.lengths import DTYPES, Prompts, asked_by, drawn, of_documents
-from encore.forecast.model_size import Model
 from encore.forecast.rows import made, rows
 from encore.forecast.training import Learning, training_of
 from encore.recipe.args import Loading
