@@ -27,6 +27,7 @@ from encore.runtime.provenance import git
 
 NAME = "registration"  # name of the table
 COLUMNS = ["claim", "registered", "commit", "committed", "first_run", "why"]
+NOT_RUN = "it has not been run"
 OLD = "the runs were made before claims could be registered"
 SHORT = 7  # digits of a commit that are shown
 
@@ -83,7 +84,7 @@ def of_run(run: Run, trained: pd.DataFrame) -> pd.DataFrame:
 def _why_not(run: Run, claim: Claim, runs: pd.DataFrame, history: History) -> str:
     """Return why a claim is not registered; "" if it is. `runs` are the jobs of the arms that it compares."""
     if not len(runs):
-        return "it has not been run"
+        return NOT_RUN
     now = {arm: registration.of_arm(run.graph, run.recipe, run.scale, arm) for arm in _arms(run, claim)}
     for row in runs.drop_duplicates(["commit", "dirty"]).to_dict("records"):
         place, commit = f"{row['arm']}/seed{row['seed']}/{row['stage']}", row["commit"]
@@ -156,9 +157,12 @@ def _of_record(run: Run, record: Path) -> pd.DataFrame:
 
 
 def joined(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Return the table of of_run() for all seeds of several such tables: a claim needs a yes in each."""
+    """Return the table of of_run() for all seeds of several such tables.
+
+    A claim needs a yes in each table whose seeds ran its arms.
+    """
     rows = pd.concat(tables, ignore_index=True)
-    order = (rows.registered == "yes").sort_values(kind="stable").index
+    order = (1 * (rows.registered == "yes") + 2 * (rows.why == NOT_RUN)).sort_values(kind="stable").index
     first = rows.loc[order].drop_duplicates("claim").set_index("claim")
     return first.loc[rows.claim.drop_duplicates()].reset_index()[COLUMNS]
 

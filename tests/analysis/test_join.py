@@ -138,6 +138,19 @@ def test_a_claim_is_registered_if_all_seeds_registered_it():
     assert dict(zip(both.claim, both.registered, strict=True)) == {"x": "yes", "y": "no", "z": "no"}
 
 
+def test_a_claim_that_one_record_has_not_run_is_registered_by_the_other():
+    columns = ["claim", "registered", "why"]
+    ran = [("x", "yes", ""), ("y", "no", "run before"), ("z", "no", registration.NOT_RUN)]
+    tables = [
+        pd.DataFrame(rows, columns=columns).reindex(columns=registration.COLUMNS, fill_value="")
+        for rows in (ran, [(claim, "no", registration.NOT_RUN) for claim in "xyz"])
+    ]
+    for order in (tables, tables[::-1]):
+        both = registration.joined(order).set_index("claim")
+        assert both.registered.to_dict() == {"x": "yes", "y": "no", "z": "no"}
+        assert both.why.to_dict() == {"x": "", "y": "run before", "z": registration.NOT_RUN}
+
+
 def test_the_command_says_in_one_line_what_is_wrong(tmp_path, capsys):
     assert join.main([str(tmp_path), str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("error: ")
