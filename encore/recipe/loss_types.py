@@ -13,6 +13,7 @@ DPO_LOSSES = (
     *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard"),
     *("aot", "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm"),
 )
+ORPO = "orpo"  # a loss of stage dpo that TRL's DPOTrainer lacks: encore/learning/orpo.py
 SMOOTHED = ("robust", "exo_pair", "aot", "aot_unpaired")  # DPO losses that read label_smoothing
 
 

@@ -7,6 +7,7 @@ The references know nothing of TRL: log-probabilities come from a plain forward 
     ipo       Azar et al. 2023, arXiv 2310.12036, Eq. 17, with log-ratios per token as TRL has them
     hinge     SLiC, Zhao et al. 2023, arXiv 2305.10425, Eq. 2, of the implicit rewards
     cpo       Xu et al. 2024, arXiv 2401.08417, Eq. 7: no reference, and the likelihood of the chosen
+    orpo      Hong et al. 2024, arXiv 2403.07691, Eq. 6 and 7: no reference, odds, likelihood of the chosen
     simpo     Meng et al. 2024, arXiv 2405.14734, Eq. 6
 """
 
@@ -61,6 +62,12 @@ def simpo(chosen: Tensor, rejected: Tensor, long: int, short: int) -> Tensor:
     return -log_sigmoid(BETA * chosen / long - BETA * rejected / short - GAMMA)
 
 
+def orpo(chosen: Tensor, rejected: Tensor, long: int, short: int) -> Tensor:
+    odds = [torch.exp(logp / count) for logp, count in ((chosen, long), (rejected, short))]
+    better, worse = (p / (1 - p) for p in odds)
+    return -BETA * log_sigmoid(torch.log(better / worse))
+
+
 CASES: dict[str, tuple[Loss, dict[str, Any]]] = {
     "sigmoid": (sigmoid, {}),
     "robust": (robust, {"label_smoothing": FLIPPED}),
@@ -68,9 +75,11 @@ CASES: dict[str, tuple[Loss, dict[str, Any]]] = {
     "hinge": (hinge, {}),
     "cpo": (sigmoid, {"loss_type": ["sigmoid", "sft"]}),
     "simpo": (simpo, {"loss_type": ["sigmoid_norm"]}),
+    "orpo": (orpo, {}),
 }
 # case without a reference -> further keys of its stage
-REFERENCE_FREE = {"cpo": {"reference_free": True}, "simpo": {"reference_free": True, "simpo_gamma": GAMMA}}
+REFERENCE_FREE = {name: {"reference_free": True} for name in ("cpo", "orpo")}
+REFERENCE_FREE["simpo"] = {"reference_free": True, "simpo_gamma": GAMMA}
 
 
 class Seen:
@@ -222,7 +231,7 @@ def judge(
 ) -> list[Outcome]:
     """Value and gradient of each optimizer step beside those of a reference.
 
-    TRL's loss `sft` maximises, beside others, the `likelihood` of the chosen completions of a micro-batch.
+    TRL's loss `sft`, and ORPO, maximise the `likelihood` of the chosen completions of a micro-batch too.
     """
     reader, outcomes, args = Reader(observe.model(folder)), [], seen.trainer.args
     for weights, pairs, value, gradient in zip(
@@ -238,7 +247,7 @@ def judge(
             for x, long, short in pairs
         ]
         expected = torch.stack(terms).mean()
-        if "sft" in args.loss_type:
+        if {"sft", "orpo"} & set(args.loss_type):
             chosen = [logps[x, y] for x, y, _ in pairs]
             size = args.train_batch_size
             batches = [chosen[at : at + size] for at in range(0, len(chosen), size)]

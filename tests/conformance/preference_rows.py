@@ -49,6 +49,10 @@ NOTES = {  # objective, property -> status, note
         "et al. 2024 have its sum over a completion. But for that it is exact.",
     ),
     ("dpo", "SimPO"): ("exact", "Meng et al. 2024 Eq. 6: no reference, log-probabilities a token, gamma."),
+    ("dpo", "ORPO"): (
+        "exact",
+        "Hong et al. 2024 Eq. 6 and 7; the likelihood of the chosen is a mean over a micro-batch's tokens.",
+    ),
     ("dpo", "loss_type ipo"): (
         "deviates",
         "TRL takes log-ratios a token where Azar et al. 2023 Eq. 17 has their sums; but for that it is "
@@ -76,6 +80,7 @@ def rows() -> Iterator[tuple[str, str, Measure]]:
         yield "dpo", f"loss_type {name}", dpo(name)
     yield "dpo", "CPO", cpo
     yield "dpo", "SimPO", dpo("simpo")
+    yield "dpo", "ORPO", dpo("orpo")
     yield "dpo", "loss_type ipo", ipo
     yield "kto", STEP, kto
     yield "kto", "KL of a micro-batch", floorless

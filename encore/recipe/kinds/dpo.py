@@ -8,7 +8,7 @@ from encore.recipe.args import DpoArgs
 from encore.recipe.base import Mistake, NotNegative
 from encore.recipe.kinds.pairs import PairsStage
 from encore.recipe.kinds.stage import rule
-from encore.recipe.loss_types import DPO_LOSSES, SMOOTHED
+from encore.recipe.loss_types import DPO_LOSSES, ORPO, SMOOTHED
 
 
 class DpoStage(PairsStage):
@@ -29,7 +29,7 @@ class DpoStage(PairsStage):
         """Yield losses that do not exist, and keys that the losses ignore."""
         args = self.args
         losses = args.loss_type
-        known("args.loss_type", losses, list(DPO_LOSSES), "loss")
+        known("args.loss_type", losses, [*DPO_LOSSES, ORPO], "loss")
         if not losses:
             yield "args.loss_type", "expected at least one loss, got none"
             return
@@ -51,6 +51,9 @@ class DpoStage(PairsStage):
                 yield f"args.{name}", "there is no reference with reference_free; remove one of the two"
         if self.simpo_gamma and not (self.reference_free and "sigmoid_norm" in self.args.loss_type):
             yield "simpo_gamma", "SimPO has reference_free: true and args.loss_type: [sigmoid_norm] beside it"
+
+        if ORPO in self.args.loss_type and (len(self.args.loss_type) > 1 or not self.reference_free):
+            yield "args.loss_type", "orpo stands alone, and has reference_free: true beside it"
 
     @rule
     def _no_effect(self) -> Iterator[Mistake]:

@@ -46,6 +46,11 @@ def test_a_mistake_in_args(args, says):
             "simpo_gamma: SimPO has reference_free: true and args.loss_type: [sigmoid_norm]",
         ),
         ({"reference_free": True, "simpo_gamma": 0.5}, "simpo_gamma: SimPO has reference_free: true"),
+        (
+            {"args": {"loss_type": ["orpo"]}},
+            "args.loss_type: orpo stands alone, and has reference_free: true",
+        ),
+        ({"reference_free": True, "args": {"loss_type": ["orpo"]}}, None),
         ({"reference_free": True, "simpo_gamma": 0.5, "args": {"loss_type": ["sigmoid_norm"]}}, None),
     ],
 )
