@@ -39,6 +39,7 @@ EXPECTED |= {
         "negative_reinforcement",
         "language_mixing",
         "multi_turn",
+        "dpo_family",
     )
 }  # without a model of the Hub
 EXPECTED |= {name: {"cpu"} for name in (*SWEEPS, "bandit")} | {"smoke": {"cpu", "gpu"}}
@@ -57,6 +58,7 @@ WORK = (
     "distillation",
     "sft",
     "dpo",
+    "kto",
     "reward_model",
     "pretrain",
     "sample",
