@@ -148,12 +148,18 @@ def _(stage: DistillationStage) -> dict[str, str]:
 
 @described.register
 def _(stage: DpoStage) -> dict[str, str]:
-    return _on_pairs(stage, f"dpo, {' + '.join(stage.args.loss_type)}", "pairs")
+    row = _on_pairs(stage, f"dpo, {' + '.join(stage.args.loss_type)}", "pairs")
+    gamma = f", gamma {stage.simpo_gamma:g}" if stage.simpo_gamma else ""
+    return row | {"also": row["also"] + gamma}
 
 
 @described.register
 def _(stage: KtoStage) -> dict[str, str]:
-    return _on_pairs(stage, "kto, one of each pair" if stage.unpaired else "kto", "completions")
+    row = _on_pairs(stage, "kto, one of each pair" if stage.unpaired else "kto", "completions")
+    weights = (stage.args.desirable_weight, stage.args.undesirable_weight)
+    return row | {
+        "also": row["also"] + (f", weights {weights[0]:g} and {weights[1]:g}" if weights != (1, 1) else "")
+    }
 
 
 def _on_pairs(stage: PairsStage, objective: str, unit: str) -> dict[str, str]:
@@ -169,7 +175,7 @@ def _on_pairs(stage: PairsStage, objective: str, unit: str) -> dict[str, str]:
         "objective": objective,
         "mean over": unit,
         **dict.fromkeys(absent, DASH),
-        "KL": f"beta {args.beta:g}",
+        "KL": f"beta {args.beta:g}" if stage.has_reference else f"no reference, beta {args.beta:g}",
         "learning rate": f"{args.learning_rate:g}",
         "also": f"pairs: {stage.pairs or 'all'}, {optimiser}",
     }

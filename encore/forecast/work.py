@@ -78,7 +78,7 @@ def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assu
     beside = inputs.get("reference") or inputs.get("teacher")
     reference, critic, uncounted = _policy_of(graph, beside), None, list[str]()
     by_kl = isinstance(stage, PpoStage) or (isinstance(stage, GrpoStage) and bool(stage.args.beta))
-    on_pairs = isinstance(stage, PairsStage) and not getattr(stage, "reference_free", False)
+    on_pairs = isinstance(stage, PairsStage) and stage.has_reference
     if on_pairs or (by_kl and not training.lora):  # a LoRA policy is its own
         reference = reference or job.policy
     if isinstance(stage, PpoStage):

@@ -24,6 +24,10 @@ class DpoStage(PairsStage):
     # gamma of SimPO: by how much beta times the mean log-probability of a token should differ in a pair
     simpo_gamma: NotNegative = 0.0
 
+    @property
+    def has_reference(self) -> bool:
+        return not self.reference_free
+
     @rule
     def _losses(self) -> Iterator[Mistake]:
         """Yield losses that do not exist, and keys that the losses ignore."""

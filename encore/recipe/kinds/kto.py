@@ -12,7 +12,8 @@ from encore.recipe.kinds.stage import rule
 class KtoStage(PairsStage):
     """A stage that trains the policy by KTO. The examples of a batch are completions.
 
-    The chosen completion of a pair is desirable, the rejected one is not.
+    The chosen completion of a pair is desirable, the rejected one is not. The stage runs on one GPU: the KL
+    is estimated from each micro-batch, and so would depend on the number of GPUs.
     """
 
     written_out = ("beta", "optim", "learning_rate", "lr_scheduler_type", "max_length")

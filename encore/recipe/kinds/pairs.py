@@ -25,6 +25,11 @@ class PairsStage(TuningStage, MeasuredStage):
     pairs: Literal["all", "best_worst", "one"] | None = None
     problems: Positive | None = None  # number of prompts to train on, the first ones; default: all
 
+    @property
+    def has_reference(self) -> bool:
+        """Whether the loss compares the policy with a reference."""
+        return True
+
     @rule
     def _beta(self) -> Iterator[Mistake]:
         """Yield a mistake if the policy would not be kept near the reference."""

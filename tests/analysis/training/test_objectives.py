@@ -1,5 +1,6 @@
 """Which loss an arm minimised, told from its settings."""
 
+import re
 from dataclasses import replace
 
 import pandas as pd
@@ -169,6 +170,19 @@ def test_objectives_of_ppo_and_dpo_are_told(rlhf):
     assert rows.loc["dpo", "KL"] == "beta 0.1"
     assert objectives.clip_range(rlhf, "base-recipe") == (0.8, 1.2)
     assert objectives.clip_range(rlhf, "dpo") is None
+
+
+def test_variants_of_dpo_are_told_apart():
+    def row(arm: str, stage: str = "dpo") -> dict[str, str]:
+        return loss_settings.described(RECIPES["dpo_family"].stage("cpu", arm, stage))
+
+    beta = RECIPES["dpo_family"].stage("cpu", "base-recipe", "dpo").args.beta
+    assert row("base-recipe")["KL"] == f"beta {beta:g}"
+    assert row("simpo")["KL"].startswith("no reference, beta ")
+    assert re.search(r", gamma [\d.]+$", row("simpo")["also"])
+    assert row("orpo")["objective"] == "dpo, orpo"
+    assert (row("kto", "kto")["objective"], row("kto", "kto")["mean over"]) == ("kto", "completions")
+    assert row("kto-unpaired", "kto")["objective"] == "kto, one of each pair"
 
 
 @pytest.mark.parametrize("recipe", sorted(RECIPES))
