@@ -33,7 +33,7 @@ OF_TOTAL = MovingAverage.advantages
 
 CENTERED = "groups - groups.nanmean(dim=1, keepdim=True)"
 SCALED = 'if scale != "none"'
-OLD = "self.needs_old = not aligned or self.corrects or in_rewards"
+OLD = "self.needs_old = in_ratios and (not aligned or self.corrects or in_rewards)"
 CLIP = "w.clamp(1 - low, 1 + high)"
 CLIP_CISPO = "w.clamp(max=clip_range(args)[1])"
 HIGH = "args.epsilon if args.epsilon_high is None else args.epsilon_high"

@@ -92,4 +92,6 @@ def test_the_reference_of_dpo_is_read_with_it(model, tmp_path, monkeypatch):
     monkeypatch.setattr(DPOTrainer, "_precompute_ref_logps", lambda *_: widths())
     trainer = DPO.__new__(DPO)
     trainer.model, trainer.args = model, SimpleNamespace(output_dir=str(tmp_path))
-    assert trainer._precompute_ref_logps(SimpleNamespace(), "train", 8) == [VOCABULARY] * len(WIDTHS)
+    assert trainer._precompute_ref_logps(SimpleNamespace(column_names=[]), "train", 8) == [VOCABULARY] * len(
+        WIDTHS
+    )

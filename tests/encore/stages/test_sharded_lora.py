@@ -20,12 +20,14 @@ from test_several_processes import both, fixed_completions, require_same, weight
 from test_sft import ready as sft_ready  # noqa: F401
 from test_sharded import FSDP, fixed_and_sharded, killed_at, require_same_measures, require_spread
 
+from encore.runtime import gpus
+
 REWARD_MODEL = (
     test_lora.fixed_reference(test_reward_model.CONFIG),
     test_reward_model.INPUTS,
     "reward_model_ready",
 )
-ADAPTED = STAGES | {"reward_model": REWARD_MODEL}
+ADAPTED = {kind: STAGES[kind] for kind in STAGES if kind in gpus.SHARDED} | {"reward_model": REWARD_MODEL}
 KEPT = 4  # the model after so many steps
 ROLLOUTS = {"steps_per_generation": None, "generation_batch_size": 16, "gradient_accumulation_steps": 4}
 
