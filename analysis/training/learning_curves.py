@@ -176,8 +176,9 @@ def reference(run: Run) -> str:
     """Return a sentence on the first arm's reference policy in the KL divergence; empty if it has none."""
     for node in stages(run, run.arms[0], run.seeds[0]):
         stage = run.graph.stage(node)
-        regularised = isinstance(stage, GrpoStage) or (isinstance(stage, PairsStage) and stage.has_reference)
-        if regularised and stage.args.beta:
+        if isinstance(stage, PairsStage) and not stage.has_reference:
+            continue
+        if isinstance(stage, GrpoStage | PairsStage) and stage.args.beta:
             every = reference_every(stage)
             follows = f"follows the policy every {every} steps, and the KL is to the latest"
             return f" The reference {follows if every else 'is the model that training started from'}."

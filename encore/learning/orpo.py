@@ -45,5 +45,5 @@ class ORPO(DPO):
         mask = inputs["completion_mask"][:, 1:]  # (2B, T): first all chosen completions, then all rejected
         logps = outputs[0].log_probs[:, -mask.shape[1] :]  # (2B, T), 0 outside of completions
         log_odds = _log_odds_ratio(*(logps.sum(dim=1) / mask.sum(dim=1)).chunk(2))
-        self._metrics["train" if self.model.training else "eval"]["log_odds"].append(log_odds.mean().item())
+        self._metrics["train" if model.training else "eval"]["log_odds"].append(log_odds.mean().item())
         return loss - self.beta * logsigmoid(log_odds).mean()
