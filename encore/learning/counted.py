@@ -3,6 +3,7 @@
 from typing import Any
 
 from encore.learning.language_model import InWindows
+from encore.learning.reference import Reference
 from encore.learning.resumable import Part, State
 
 TIMES = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "eval_model_preparation_time")
@@ -40,3 +41,13 @@ class Counted(InWindows):
     def log(self, logs, start_time=None):
         # times are left out, so that a repeated run logs the same numbers
         super().log({name: value for name, value in logs.items() if name not in TIMES}, start_time)
+
+
+class BesideReference(Counted):
+    """A mixin for a trainer of TRL that has a reference; a checkpoint keeps one that follows the policy."""
+
+    ref_model: Any
+
+    def held(self) -> dict[str, Part]:
+        synced = self.ref_model is not None and self.args.sync_ref_model
+        return {**super().held(), "reference": Reference(self.ref_model, synced)}

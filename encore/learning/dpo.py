@@ -17,9 +17,8 @@ from trl.trainer import dpo_trainer
 
 from encore.data import preferences
 from encore.data.token_ids import prompt_ids, reply_ids
-from encore.learning.counted import Counted
-from encore.learning.reference import Reference, by_layers
-from encore.learning.resumable import Part
+from encore.learning.counted import BesideReference
+from encore.learning.reference import by_layers
 from encore.learning.tiles import narrow_tiles
 
 TokenPair = dict[str, list[int]]  # prompt_ids, chosen_ids, rejected_ids
@@ -58,14 +57,11 @@ def without_reference(pairs: Sequence[TokenPair], margin: float) -> list[dict[st
     ]
 
 
-class DPO(Counted, DPOTrainer):
+class DPO(BesideReference, DPOTrainer):
     """A DPOTrainer that can resume at any step; its datasets hold `TokenPair`s.
 
     If they hold log-probabilities of the reference too, no reference is asked.
     """
-
-    args: Any
-    ref_model: Any
 
     def __init__(self, *, args, train_dataset, **kwargs):
         args.precompute_ref_log_probs |= KNOWN in train_dataset.column_names
@@ -87,7 +83,3 @@ class DPO(Counted, DPOTrainer):
         dataset._get_cache_file_path = lambda mark: str(folder / f"reference-{name}-{mark}.arrow")
         with narrow_tiles(self.model):
             return super()._precompute_ref_logps(dataset, name, batch_size)
-
-    def held(self) -> dict[str, Part]:
-        synced = self.ref_model is not None and self.args.sync_ref_model
-        return {**super().held(), "reference": Reference(self.ref_model, synced)}

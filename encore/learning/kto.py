@@ -16,10 +16,8 @@ from typing import Any
 from trl import KTOTrainer
 from trl.trainer.kto_trainer import DataCollatorForUnpairedPreference
 
-from encore.learning.counted import Counted
+from encore.learning.counted import BesideReference
 from encore.learning.dpo import TokenPair
-from encore.learning.reference import Reference
-from encore.learning.resumable import Part
 
 Completion = dict[str, Any]  # prompt_ids and completion_ids, both list[int], and label, a bool
 
@@ -58,11 +56,8 @@ class WithCompletionBefore(DataCollatorForUnpairedPreference):
         )
 
 
-class KTO(Counted, KTOTrainer):
+class KTO(BesideReference, KTOTrainer):
     """A KTOTrainer that can resume at any step; its datasets hold `Completion`s."""
-
-    args: Any
-    ref_model: Any
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -74,7 +69,3 @@ class KTO(Counted, KTOTrainer):
 
     def length(self, row: Any) -> int:
         return len(row["prompt_ids"]) + len(row["completion_ids"])
-
-    def held(self) -> dict[str, Part]:
-        synced = self.ref_model is not None and self.args.sync_ref_model
-        return {**super().held(), "reference": Reference(self.ref_model, synced)}
