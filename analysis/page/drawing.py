@@ -10,8 +10,10 @@ TAG = re.compile(r"<[^>]+>")
 LINE = re.compile(r"(?<=[ML] )[-\d.]+ [-\d.]+(?: L [-\d.]+ [-\d.]+)+")
 # a circle around 0 as matplotlib draws it, by eight Bézier curves; a path with a hole begins with a second M
 CIRCLE = re.compile(r"(?<=\")M 0 ([\d.]+) (?:C [-\d. ]+ ){8}z")
+# a line between two points, which is all that its path has
+STRAIGHT = re.compile(r'<path d="(M[-\d.]+ [-\d.]+l[-\d.]+(?: |(?=-))[-\d.]+)"((?: [\w-]+="[^"]*")*)/>')
 # characters, other than letters and digits, that need no escape in a data URI in double quotes
-PLAIN = " !$'()*+,-./:;=?@_~|{}[]"
+PLAIN = " !$'()*+,-./:;<=?@_~|{}[]"
 
 
 def svg_uri(svg: str) -> Markup:
@@ -19,9 +21,10 @@ def svg_uri(svg: str) -> Markup:
 
     The drawing loses what nobody sees: the prolog, metadata, comments, the spaces between tags, ids that
     nothing refers to, groups without attributes and rotations by 0. A style that several elements share is
-    written once, as a class. Positions are rounded to a tenth of a point. In a line through many points, each
-    point after the first is written as a step from the previous point (SVG 1.1, §8.3.4). A circle is written
-    as two arcs.
+    written once, as a class, and where all uses of a shape share it, at the shape. Positions are rounded to a
+    tenth of a point. In a line through many points, each point after the first is written as a step from the
+    previous point (SVG 1.1, §8.3.4). A circle is written as two arcs. Straight lines of one style, such as
+    the lines of a grid, are written as one path.
     """
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", drawing, flags=re.DOTALL)
@@ -30,9 +33,9 @@ def svg_uri(svg: str) -> Markup:
     drawing = _in_tags(r'(?<= d=")[^"]*', lambda path: _without_spaces(LINE.sub(_in_steps, path[0])), drawing)
     drawing = _in_tags(r' ([xy])="([-\d.]+)"', lambda at: f' {at[1]}="{_short(float(at[2]))}"', drawing)
     drawing = _with_short_ids(drawing)
-    drawing = _with_classes(drawing)
+    drawing = _classes_at_shapes(_with_classes(drawing))
     drawing = _in_tags(r' transform="rotate\(-?0 [^"]*"', lambda _: "", drawing)
-    drawing = _without_plain_groups(drawing)
+    drawing = _with_joint_lines(_without_plain_groups(drawing))
     # a tag without single quotes gets them instead of its double quotes, each of which would become %22
     drawing = re.sub(r"<[^>']+>", lambda tag: tag[0].replace('"', "'"), drawing)
     return Markup("data:image/svg+xml,") + Markup(quote(drawing.strip(), safe=PLAIN))
@@ -57,21 +60,41 @@ def _without_plain_groups(drawing: str) -> str:
 
 
 def _without_spaces(path: str) -> str:
-    """Return a path without the spaces around its commands, which are letters."""
-    return re.sub(r" ?([A-Za-z]) ?", r"\1", path)
+    """Return a path without the spaces around its commands, which are letters, and at its end."""
+    return re.sub(r" ?([A-Za-z]) ?", r"\1", path).rstrip()
+
+
+def _with_joint_lines(drawing: str) -> str:
+    """Return the drawing with straight lines of the same attributes in one path, the first one's.
+
+    Lines are joined only if no group begins or ends between them, because a group may move what is in it.
+    """
+
+    def joined(part: str) -> str:
+        lines: dict[str, list[str]] = {}  # attributes -> the lines that have them
+        for path, attributes in STRAIGHT.findall(part):
+            lines.setdefault(attributes, []).append(path)
+
+        def line(match: re.Match) -> str:
+            paths = lines.pop(match[2], [])
+            return f'<path d="{"".join(paths)}"{match[2]}/>' if paths else ""
+
+        return STRAIGHT.sub(line, part)
+
+    return "".join(map(joined, re.split(r"(</?g\b[^>]*>)", drawing)))
 
 
 def _in_steps(line: re.Match) -> str:
     """Return a line `x y L x y L …` in relative steps, `x y l dx dy …`; rounding errors do not add up."""
     first, *points = line[0].split(" L ")
-    x, y = map(float, first.split())
-    steps = []
+    x, y = (round(float(place), 1) for place in first.split())
+    start, steps = f"{_short(x)} {_short(y)}", []
     for point in points:
         to_x, to_y = map(float, point.split())
         dx, dy = round(to_x - x, 1), round(to_y - y, 1)
         x, y = x + dx, y + dy
         steps += [_short(dx), _short(dy)]
-    return f"{first} l {' '.join(steps).replace(' -', '-')}"
+    return f"{start} l {' '.join(steps).replace(' -', '-')}"
 
 
 def _short(number: float) -> str:
@@ -102,6 +125,34 @@ def _with_short_ids(drawing: str) -> str:
     drawing = _in_tags(r"(?<= )xlink:(?=href=)| xmlns:xlink=\"[^\"]*\"", lambda _: "", drawing)
     drawing = _in_tags(r"(url\(| href=\")#([\w.-]+)", named, drawing)
     return _in_tags(r' id="([^"]*)"', numbered, drawing)
+
+
+def _classes_at_shapes(drawing: str) -> str:
+    """Return the drawing with the class of all uses of a shape at the shape, if it is the same one.
+
+    A shape that has a class keeps it, and its uses lose a class that is the same.
+    """
+    classes: dict[str, set[str]] = {}  # id of a shape -> the classes of its uses; "" if a use has none
+    for use in re.findall(r"<use [^>]*>", drawing):
+        id_, name = re.search(r' href="#(\w+)"', use), re.search(r' class="(\w+)"', use)
+        if id_:
+            classes.setdefault(id_[1], set()).add(name[1] if name else "")
+    shared = {id_: names.pop() for id_, names in classes.items() if len(names) == 1}
+    moved: set[str] = set()  # ids of the shapes that have the class of their uses
+
+    def shape(tag: re.Match) -> str:
+        name, other = shared.get(tag[2]), re.search(r' class="(\w+)"', tag[0])
+        if name and (other is None or other[1] == name):
+            moved.add(tag[2])
+            return tag[0] if other else f'{tag[1]} class="{name}"{tag[3]}'
+        return tag[0]
+
+    drawing = re.sub(r'(<path id="(\w+)"[^>]*?)(/?>)', shape, drawing)
+
+    def use(tag: re.Match) -> str:
+        return re.sub(r' class="\w+"', "", tag[0]) if tag[1] in moved else tag[0]
+
+    return re.sub(r'<use href="#(\w+)"[^>]*>', use, drawing)
 
 
 def _with_classes(drawing: str) -> str:
