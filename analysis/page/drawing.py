@@ -149,10 +149,10 @@ def _classes_at_shapes(drawing: str) -> str:
 
     drawing = re.sub(r'(<path id="(\w+)"[^>]*?)(/?>)', shape, drawing)
 
-    def use(tag: re.Match) -> str:
+    def without_class(tag: re.Match) -> str:
         return re.sub(r' class="\w+"', "", tag[0]) if tag[1] in moved else tag[0]
 
-    return re.sub(r'<use href="#(\w+)"[^>]*>', use, drawing)
+    return re.sub(r'<use href="#(\w+)"[^>]*>', without_class, drawing)
 
 
 def _with_classes(drawing: str) -> str:
