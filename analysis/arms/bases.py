@@ -32,7 +32,8 @@ def one_base_each(runs: Iterable[Run]) -> str:
         (shared if shares_base(run) else varied).append(title(f"{run.name}-{run.scale}"))
     if not shared:
         return ""
-    where = f"of the record of {', '.join(shared)}" if varied else "of a record"
+    which = "the" if len(shared) == 1 else "each"
+    where = f"of {which} record of {', '.join(shared)}" if varied else "of a record"
     if varied and len(varied) < len(shared):
         where = f"of each record but {', '.join(varied)}"
     return f"All seeds {where} share one base model, so its intervals say nothing of other base models."

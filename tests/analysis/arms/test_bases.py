@@ -28,6 +28,7 @@ def test_it_is_said_where_all_seeds_share_the_base_and_nowhere_else(run):
     assert bases.one_base(varied) == ""
     assert bases.one_base_each([run, run]).startswith("All seeds of a record share one base model")
     assert "of the record of toy_zero share" in bases.one_base_each([run, varied])
+    assert "of each record of toy_zero, toy_zero share" in bases.one_base_each([run, run, varied, varied])
     assert "of each record but toy_zero share" in bases.one_base_each([run, run, varied])
     assert bases.one_base_each([varied]) == ""
 
