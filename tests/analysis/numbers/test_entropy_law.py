@@ -24,7 +24,7 @@ def curve(a: float, b: float, falls: float = 0.0, final_gain: float = 0.0) -> pd
 
 @given(st.floats(0.01, 1), st.floats(0, 2), st.floats(0.1, 0.99), st.floats(-0.5, 0.5))
 def test_the_law_is_found_and_a_departure_is_measured(a, b, falls, gain):
-    """But for the mean of exp(H) over the last five steps, which is up to 1.1e-4 above exp of the mean of H."""
+    """But for the mean of exp(H) over the last five steps, up to 1.1e-4 above exp of the mean of H."""
     found = law(curve(a, b, falls, gain))
     ended = 1 - falls * sum(STEPS[-5:]) / 5000
     assert found["entropy_law/predicted"] == pytest.approx(-a * math.exp(ended) + b, abs=2e-4)
