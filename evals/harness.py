@@ -19,7 +19,9 @@ from encore.errors import UserError
 from encore.recipe.eval_tasks import EvalTask
 from encore.recipe.lm_eval_tasks import OWN
 from encore.sampling.completion import Completion
-from encore.sampling.turns import CALLS, TURNS
+from encore.sampling.tools import ToolInWorld
+from encore.sampling.turns import CALLS, EPISODE, TURNS
+from encore.worlds import environment
 from encore.worlds.answers import answer, begun, formatted
 from encore.worlds.final_answer import last_box
 from evals import benchmarks
@@ -55,7 +57,7 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
             f"{len(loaded.eval_docs)}"
         )
     lm.end_with(form.ends)
-    lm.tool = task.tool
+    lm.tool = _tool(task)
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -91,6 +93,12 @@ def sample(task: EvalTask, lm: Any, seed: int, folder: Path = OWN) -> list[Row]:
                 reader(row.get("prefill", "") + completion.said) for completion in row["completions"]
             ]
     return rows
+
+
+def _tool(task: EvalTask) -> ToolInWorld | None:
+    """Return the tool that the model may call, and the world in which its calls act; None without a tool."""
+    world: Any = task.task.make_world() if task.task else None
+    return ToolInWorld(task.tool, world) if task.tool else None
 
 
 @contextmanager
@@ -143,6 +151,7 @@ def _row(task: EvalTask, item: int, instance: Any) -> Row:
         **{key: [] for key in ("completions", "correct", "tokens", "truncated", "formatted", "votes")},
         **({} if ours else {"scores": []}),
         **({key: [] for key in (TURNS, *CALLS)} if task.tool else {}),
+        **({key: [] for key in EPISODE} if task.tool and task.tool.name == environment.KEY else {}),
         **({"prefill": doc["prefill"]} if ours and doc["prefill"] else {}),
         **({"number": doc["number"]} if ours and doc["number"] else {}),
     }
@@ -175,7 +184,7 @@ def _add(benchmark: Benchmark, instance: Any, row: Row) -> None:
     row["completions"].append(completion)
     row["tokens"].append(completion.tokens)
     row["truncated"].append(completion.truncated)
-    for key in (TURNS, *CALLS):
+    for key in (TURNS, *CALLS, *EPISODE):
         if key in row:
             row[key].append(getattr(completion, key))
     opened = instance.doc.get("prefill") or begun(instance.args[0])  # a prompt may begin the answer

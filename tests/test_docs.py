@@ -11,8 +11,11 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
 from subprocess import PIPE
@@ -23,6 +26,7 @@ import interrupts
 import pytest
 
 from analysis.verdicts.claims import VERDICTS
+from encore.worlds.environment import LIBRARIES
 
 ROOT = Path(__file__).parents[1]
 PLANNED = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/commands.md"))
@@ -106,9 +110,34 @@ def folder(tmp_path_factory, checkpoint):
     return folder
 
 
+@pytest.fixture
+def servers():
+    """The servers that a page starts, which run until its end."""
+    processes: list[subprocess.Popen[bytes]] = []
+    yield processes
+    for process in processes:
+        process.terminate()
+        process.wait()
+
+
+def serve(command: str, folder: Path) -> subprocess.Popen[bytes]:
+    """Start a server of a page, and wait until its port is open."""
+    words = shlex.split(command)
+    process = subprocess.Popen([sys.executable, "-m", *words], cwd=folder, stderr=subprocess.DEVNULL)
+    address = ("localhost", int(words[words.index("--port") + 1]))
+    for _ in range(600):
+        assert process.poll() is None, f"{command}: it ended"
+        with suppress(OSError), socket.create_connection(address, 1):
+            break
+        time.sleep(0.1)
+    return process
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem)
-def test_every_command_runs(page, folder):
+def test_every_command_runs(page, folder, servers):
+    if page.stem in LIBRARIES:
+        pytest.importorskip(page.stem)
     for name, text in files(page).items():
         (folder / name).write_text(text, encoding="utf-8")
     plans: list[str] = []
@@ -121,6 +150,9 @@ def test_every_command_runs(page, folder):
                 continue  # test_readme plans it
             if command.startswith("snakemake "):
                 plans.append(command)
+                continue
+            if command.startswith("uvicorn "):
+                servers.append(serve(command, folder))
                 continue
             plan(plans, folder)
             done = run(command, folder)

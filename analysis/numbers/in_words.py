@@ -5,7 +5,7 @@ import pandas as pd
 from analysis.numbers import tasks
 from analysis.numbers.run import Run
 from encore.recipe.machine import GgufModel, WheelModel
-from encore.recipe.task import DataSet, GymTask, Task, WorldTask
+from encore.recipe.task import DataSet, EnvironmentTask, GymTask, Task, WorldTask
 
 UNKNOWN = "A model of unknown size"
 # world -> a phrase for its problems, and the key of the world that sets their size
@@ -64,6 +64,8 @@ def problems(asked: Task) -> str:
         return (asked.hub or asked.file or "") if isinstance(asked, DataSet) else ""
     if isinstance(asked, GymTask):
         return f"{asked.reasoning_gym} of reasoning-gym"
+    if isinstance(asked, EnvironmentTask):
+        return f"episodes of {asked.environment}"
     what, dial = WORLDS.get(asked.world, (f"world {asked.world}", ""))
     sizes = (asked.model_extra or {}).get(dial)
     if not sizes:

@@ -24,17 +24,25 @@ PROBE = "Two 2."  # a content that no template changes, and that no template con
 class Chat:
     """The chat template of `tokenizer`; `system` is used for conversations without a system prompt.
 
+    `tools`: the JSON schemas of the tools that the template tells the policy of.
     `end` is the token that ends a reply, as text. `begun` is the beginning that the template itself gives to
     a reply; the templates of some reasoning models begin it with `<think>`. Raises UserError if there is no
-    chat template, if it refuses a system prompt, or if template and tokenizer begin a text differently.
+    chat template, if it refuses a system prompt, if the policy would not read of a tool, or if template and
+    tokenizer begin a text differently.
     """
 
-    def __init__(self, tokenizer: Any, system: str | None = None):
+    def __init__(self, tokenizer: Any, system: str | None = None, tools: Sequence[Any] = ()):
         if not tokenizer.chat_template:
             raise UserError("chat: the model's tokenizer has no chat template; write the turns as a template")
-        self.tokenizer, self.system = tokenizer, system
+        self.tokenizer, self.system, self.tools = tokenizer, system, [*tools]
         request, answer = {"role": "user", "content": PROBE}, {"role": "assistant", "content": PROBE}
         prompt = self.prompt([request])
+        for tool in self.tools:
+            if (name := tool["function"]["name"]) not in prompt:
+                raise UserError(
+                    f"chat: the model's chat template shows no tools, so the policy would not know {name}; "
+                    "describe the tools in chat.system"
+                )
         header = prompt.rpartition(PROBE)[2]
         self.begun = header[header.index(THINK) :] if THINK in header else ""
         self._tail = self._render([request, answer], reply=False).rpartition(PROBE)[2]
@@ -104,6 +112,7 @@ class Chat:
             return self.tokenizer.apply_chat_template(
                 turns,
                 tokenize=False,
+                tools=self.tools or None,
                 add_generation_prompt=reply,
                 strftime_now=TODAY.strftime,  # replaces the function that gives templates the date
             )

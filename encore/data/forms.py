@@ -59,7 +59,7 @@ def of(form: Form, tokenizer: Any) -> Prompter:
     if form.chat is None:
         return plain(form.template)
     keys, prefill = form.chat, form.chat.prefill or ""
-    chat = Chat(tokenizer, keys.system)
+    chat = Chat(tokenizer, keys.system, form.tools() if form.tools else ())
     if chat.begun and begun(prefill):
         raise UserError(
             f"chat.prefill: the chat template itself begins replies with {chat.begun!r}; remove it"

@@ -22,7 +22,7 @@ from encore.recipe.kinds.policy_gradient import PolicyGradientStage
 from encore.recipe.kinds.rollout import RolloutStage
 from encore.recipe.kinds.stage import Stage
 from encore.recipe.machine import BackendArgs, Engine
-from encore.recipe.task import Asked, Task, WorldTask
+from encore.recipe.task import Asked, EnvironmentTask, Task, WorldTask
 from encore.worlds.text import length
 
 LONGEST = 512  # tokens of a prompt, if no stage sets the longest
@@ -103,6 +103,8 @@ def _measured(asked: Sequence[Prompts]) -> float | None:
     """
     rng, characters = random.Random(0), []
     for prompts in asked:
+        if isinstance(prompts.task, EnvironmentTask):  # to plan need not start an environment
+            return None
         try:
             world = prompts.task.make_world()
         except UserError:  # an optional package is missing, which the stage itself reports

@@ -29,6 +29,8 @@ class Record(TypedDict, total=False):
     calls: int  # calls of a tool, and how many of them were malformed
     malformed: int
     turns: list[str]  # texts of the policy and of the tool, in turn
+    call_rewards: list[float | None]  # the reward of each answered call, of an environment that rewards calls
+    states: list[str | None]  # the state after each answered call, of an environment that shows it
     tokens: int  # tokens that the policy has written
     eos: bool  # whether the completion has ended
     reward: float

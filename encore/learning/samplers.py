@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 from encore.data.token_ids import prompt_ids
 from encore.models import lora
-from encore.recipe.tool import Tool
 from encore.sampling.decoding import sample
-from encore.sampling.turns import CALLS, TURNS, converse
+from encore.sampling.tools import ToolInWorld
+from encore.sampling.turns import CALLS, EPISODE, TURNS, Talk, converse
 
 OWN = "own_ids"  # the column that marks the policy's tokens
 TokenLists = list[list[int]]
@@ -147,7 +147,7 @@ class ToolSampler(Sampler):
     `learn_results`.
     """
 
-    def __init__(self, trainer: Any, drawing: Draw, tool: Tool, learn_results: bool):
+    def __init__(self, trainer: Any, drawing: Draw, tool: ToolInWorld, learn_results: bool):
         super().__init__(trainer, drawing)
         self.tool, self.learn_results = tool, learn_results
 
@@ -166,5 +166,13 @@ class ToolSampler(Sampler):
                 OWN: [talk.said() for talk in talks],
                 TURNS: [talk.turns(tokenizer) for talk in talks],
                 **{name: [getattr(talk, name) for talk in talks] for name in CALLS},
+                **_of_episodes(talks),
             },
         )
+
+
+def _of_episodes(talks: Sequence[Talk]) -> dict[str, list[Any]]:
+    """Return the columns of EPISODE; {} if no world has rewarded a call or shown its state."""
+    columns = {name: [getattr(talk, name) for talk in talks] for name in EPISODE}
+    values = [value for rows in columns.values() for row in rows for value in row]
+    return {} if all(value is None for value in values) else columns

@@ -16,10 +16,10 @@ from encore.objectives.advantages import total
 from encore.recipe.kinds.rollout import LEARNED
 from encore.rewards.domains import check_routed, split
 from encore.rewards.table import reward_table
-from encore.sampling.turns import CALLS, TURNS
+from encore.sampling.turns import CALLS, EPISODE, TURNS
 
 Row = dict[str, Any]  # the columns of a prompt that rewards read
-KEPT = ("answer", "difficulty", "domain", *CALLS, TURNS)  # columns that completions.jsonl keeps
+KEPT = ("answer", "difficulty", "domain", *CALLS, *EPISODE, TURNS)  # columns that completions.jsonl keeps
 # takes a trainer, the names and weights of its reward functions, and the rewards of all completions
 Check = Callable[[Any, Sequence[str], Tensor, Tensor], None]
 

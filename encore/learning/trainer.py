@@ -50,9 +50,9 @@ from encore.objectives.grpo import Batch, Terms
 from encore.recipe.covariance import ClipCov, KlCov
 from encore.recipe.grpo_args import PpoArgs
 from encore.recipe.loss_types import check_window
-from encore.recipe.tool import Tool
 from encore.rewards.step_rewards import Reader
 from encore.runtime import gpus
+from encore.sampling.tools import ToolInWorld
 
 # takes a model, a minibatch, and the tensors of its loss; returns what the micro-batch adds to the loss, ()
 ExtraLoss = Callable[[Any, Minibatch, Batch], Tensor]
@@ -69,7 +69,7 @@ class Method:
     rollouts: Options = field(default_factory=Options)
     lean: bool = False  # whether our decoder samples
     share_prompts: bool = False  # whether a prompt is read once for all its completions
-    tool: Tool | None = None
+    tool: ToolInWorld | None = None
     max_rounds: int | None = None  # most rounds of dynamic sampling; None without dynamic sampling
     max_staleness: int | None = None  # rollouts that are sampled ahead; None to sample without a queue
     advantage: str | None = None  # a name of `estimators.of_stage`; None means TRL's estimator

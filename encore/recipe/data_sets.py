@@ -24,7 +24,8 @@ def pinned(config: Any) -> Any:
         return config
     pinned_keys = {key: pinned(value) for key, value in config.items()}
     rewards = pinned_keys["rewards"] if isinstance(pinned_keys.get("rewards"), dict) else {}
-    names = [pinned_keys.get("world"), pinned_keys.get("verifier"), pinned_keys.get("objective"), *rewards]
+    keys = ("world", "environment", "verifier", "objective")
+    names = [*(pinned_keys.get(key) for key in keys), *rewards]
     if code := {name: own_code.digest(name) for name in names if own_code.is_own(name)}:
         pinned_keys["code"] = code
     is_file = (

@@ -1,17 +1,26 @@
 """The tasks of an evaluation: their questions, how completions are drawn, and how they are scored."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
 from encore.recipe import lm_eval_tasks
 from encore.recipe.base import Mistake, Model, Name, Positive, Some, below
-from encore.recipe.form import Chat, Formed, placed
+from encore.recipe.form import Chat, Form, Formed, placed
 from encore.recipe.machine import Source
 from encore.recipe.metric_names import AMONG, SELECTORS
 from encore.recipe.sensitivity import OWN
-from encore.recipe.task import JUDGED, Comparisons, DataSet, GymTask, Questions, WorldTask
+from encore.recipe.task import (
+    JUDGED,
+    Comparisons,
+    DataSet,
+    EnvironmentTask,
+    GymTask,
+    Questions,
+    WorldTask,
+)
 from encore.recipe.tool import Tool
 
 SAMPLING = ("samples", "temperature", "top_p", "max_gen_toks", "k")
@@ -48,14 +57,16 @@ def _kind(value: Any) -> str:
         is_data_set, is_pair = bool({"hub", "file"} & value.keys()), "chosen" in value
     else:
         is_data_set, is_pair = isinstance(value, DataSet), isinstance(value, Comparisons)
-    if "reasoning_gym" in value if isinstance(value, Mapping) else isinstance(value, GymTask):
-        return "a gym"
+    for key, kind in (("reasoning_gym", GymTask), ("environment", EnvironmentTask)):
+        if key in value if isinstance(value, Mapping) else isinstance(value, kind):
+            return key
     return "a world" if not is_data_set else "pairs" if is_pair else "questions"
 
 
 AskedTask = Annotated[
     Annotated[WorldTask, Tag("a world")]
-    | Annotated[GymTask, Tag("a gym")]
+    | Annotated[GymTask, Tag("reasoning_gym")]
+    | Annotated[EnvironmentTask, Tag("environment")]
     | Annotated[Questions, Tag("questions")]
     | Annotated[Comparisons, Tag("pairs")],
     Discriminator(_kind),
@@ -184,6 +195,11 @@ class EvalTask(Formed):
             yield "score", f"{name} scoring; leave it out"
         if self.templates:
             yield "templates", f"{name} prompt; leave it out"
+
+    @property
+    def form(self) -> Form:
+        """The form of the questions, with the tools that the task gives."""
+        return replace(super().form, tools=self.task.tools if self.task else None)
 
     def _of_task(self, task: AskedTask) -> Iterator[Mistake]:
         """Yield mistakes of a task of a world or data set: missing keys, and keys of lm-eval's tasks."""

@@ -1,6 +1,6 @@
 """The form in which a policy reads a question: a template, or the chat template of its tokenizer."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -42,6 +42,8 @@ class Form:
 
     template: str = "{question}"
     chat: Chat | None = None  # the chat template, instead of template
+    # the JSON schemas of tools that the chat template tells the policy of
+    tools: Callable[[], Sequence[Any]] | None = None
 
 
 class Formed(Model):

@@ -2,79 +2,24 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag
 from pydantic_core import InitErrorDetails
 
-from encore import own_code, worlds
-from encore.errors import UserError
+from encore import own_code
 from encore.recipe import reward_names
-from encore.recipe.base import HubName, Mistake, Model, Positive, Revision, below, matching, refuse
-from encore.recipe.form import Formed
-from encore.worlds import World
+from encore.recipe.base import HubName, Mistake, Positive, Revision, below, matching, refuse
+from encore.recipe.form import Form, Formed
+from encore.recipe.world_tasks import EnvironmentTask, GymTask, Task, WorldTask, own_mistakes
 
 FORMATS = (".jsonl", ".parquet")
 SLICE = re.compile(r"([^\[\]+]+)\[(-?\d*):(-?\d*)\]")  # split[from:to] in rows; percentages are not allowed
 OF_HUB = ("hub", "revision", "subset", "split")
 # key of a question's answer -> the verifiers that read it, apart from users' verifiers
 OF_VERIFIER = {"answer": ("math", "tests"), "numbers": ("countdown",), "target": ("countdown",)}
-
-
-class Task(Model):
-    """The source of questions, demonstrations or preferences."""
-
-    @property
-    def is_verified(self) -> bool:
-        """Whether right answers can be distinguished from wrong ones."""
-        return False
-
-    @property
-    def verifies(self) -> str:
-        """The name of the verifier of a data set, math if it names none."""
-        return "math"
-
-    def make_world(self) -> World | None:
-        """Return the world; None for a data set. Raises UserError for a dial that the world does not have."""
-        return None
-
-    def mistakes(self) -> Iterator[Mistake]:
-        """Yield the mistakes of keys that contradict each other."""
-        yield from ()
-
-
-class WorldTask(Task):
-    """The problems of a world. The other keys are its dials: the fields of its class in encore/worlds."""
-
-    model_config = ConfigDict(extra="allow")
-
-    world: str  # a name of encore/worlds, or my_module:Class
-
-    @property
-    def is_verified(self) -> bool:
-        """True: a world verifies every answer."""
-        return True
-
-    def make_world(self) -> World:
-        """Return the world with these dials. Raises UserError for a dial that the world does not have."""
-        return worlds.make(self.model_dump())
-
-    def mistakes(self) -> Iterator[Mistake]:
-        """Raise UserError at the first dial that the world does not have, or that is beyond its limits."""
-        self.make_world()
-        yield from ()
-
-
-class GymTask(WorldTask):
-    """A task of the library reasoning-gym by its name, such as chain_sum; the library's scorer verifies.
-
-    The other keys are fields of the task's configuration in the library. Their mistakes are reported when a
-    run that draws from the task is planned, because not everybody who reads a recipe has the library.
-    """
-
-    reasoning_gym: str
-    world: Literal["reasoning_gym"] = "reasoning_gym"  # set by this class, not written in a recipe
 
 
 class DataSet(Task):
@@ -210,24 +155,28 @@ class LabelledSteps(DataSet):
 def _kind(value: Any) -> str:
     """Return the tag of a task: a data set has the key hub or file, a task of reasoning-gym its name."""
     if not isinstance(value, Mapping):
-        of_class = "a gym" if isinstance(value, GymTask) else "a world"
-        return "a data set" if isinstance(value, DataSet) else of_class
+        names = {DataSet: "a data set", GymTask: "a gym", EnvironmentTask: "an environment"}
+        return next((name for kind, name in names.items() if isinstance(value, kind)), "a world")
     if {"hub", "file"} & value.keys():
         return "a data set"
-    return "a gym" if "reasoning_gym" in value else "a world"
+    keys = {"reasoning_gym": "a gym", "environment": "an environment"}
+    return next((name for key, name in keys.items() if key in value), "a world")
 
 
 AWorld = Annotated[WorldTask, Tag("a world")]
 AGym = Annotated[GymTask, Tag("a gym")]
-QuestionTask = Annotated[AWorld | AGym | Annotated[Questions, Tag("a data set")], Discriminator(_kind)]
+AnEnvironment = Annotated[EnvironmentTask, Tag("an environment")]
+QuestionTask = Annotated[
+    AWorld | AGym | AnEnvironment | Annotated[Questions, Tag("a data set")], Discriminator(_kind)
+]
 
 
-def refusing(kind: str, words: str) -> BeforeValidator:
-    """Return a validator that refuses tasks of `kind`, with the message `words`."""
+def refusing(words: Mapping[str, str]) -> BeforeValidator:
+    """Return a validator that refuses tasks of the kinds in `words`, each with its message."""
 
     def allowed(value: Any) -> Any:
-        if _kind(value) == kind:
-            refuse(words)
+        if (kind := _kind(value)) in words:
+            refuse(words[kind])
         return value
 
     return BeforeValidator(allowed)
@@ -235,19 +184,12 @@ def refusing(kind: str, words: str) -> BeforeValidator:
 
 NO_CORPUS = "a corpus is written by a world; this task has none"
 NO_DOCUMENTS = "reasoning-gym has questions and answers, and writes no corpus; name a world or a data set"
-no_documents = refusing("a gym", NO_DOCUMENTS)
-CorpusTask = Annotated[WorldTask, refusing("a data set", NO_CORPUS), no_documents]
+NO_EPISODES = "an environment has episodes, and writes no corpus; name a world or a data set"
+no_documents = refusing({"a gym": NO_DOCUMENTS, "an environment": NO_EPISODES})
+CorpusTask = Annotated[WorldTask, refusing({"a data set": NO_CORPUS}), no_documents]
 DemonstrationTask = Annotated[
     AWorld | Annotated[DemonstrationRows, Tag("a data set")], Discriminator(_kind), no_documents
 ]
-
-
-def own_mistakes(key: str, name: str) -> Iterator[Mistake]:
-    """Yield a mistake if the user's function or class `name` (my_module:function) does not exist."""
-    try:
-        own_code.check_name(name)
-    except UserError as error:
-        yield key, str(error)
 
 
 class Asked(Formed):
@@ -261,6 +203,11 @@ class Asked(Formed):
         """The task, which is set once all layers are merged."""
         assert self.task is not None
         return self.task
+
+    @property
+    def form(self) -> Form:
+        """The form of the questions, with the tools that the task gives."""
+        return replace(super().form, tools=self.task.tools if self.task else None)
 
     def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
         """Yield the mistakes within task and form.

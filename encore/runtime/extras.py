@@ -40,6 +40,12 @@ def require_gym(task: str) -> None:
     require("reasoning_gym", f"task.reasoning_gym: {task}, but reasoning-gym", install("gym"), "the task")
 
 
+def require_environment(library: str) -> None:
+    """Raise UserError if the library of an environment, openenv or verifiers, is not installed."""
+    lacking = f"task.environment: {library}, but the package"
+    require(library, lacking, install(library), "the task")
+
+
 def require_liger(config: Mapping[str, Any]) -> None:
     """Raise UserError if a stage's `args` ask for Liger's kernels, which are not installed."""
     if config.get("args", {}).get("use_liger_kernel"):

@@ -24,6 +24,8 @@ class Completion(str):
     turns: Sequence[str] = ()  # texts of the policy and of the tool in turn, if the policy has a tool
     calls: int = 0
     malformed: int = 0
+    call_rewards: Sequence[float | None] = ()  # the world's reward of each answered call
+    states: Sequence[str | None] = ()  # the world's state after each answered call
 
     def __new__(
         cls,
@@ -66,4 +68,5 @@ def answered(talk: Talk, ends: Collection[int], context: Sequence[int], tokenize
     done = Completion(whole, tokens=len(policy_ids), truncated=not ended, ids=talk.ids, context=context)
     done.said, done.turns = said, talk.turns(tokenizer)
     done.calls, done.malformed = talk.calls, talk.malformed
+    done.call_rewards, done.states = talk.call_rewards, talk.states
     return done

@@ -21,10 +21,10 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from encore.data.token_ids import end_ids, prompt_ids
 from encore.errors import UserError
-from encore.recipe.tool import Tool
 from encore.runtime.progress import Report
 from encore.sampling.completion import Completion, answered, completed
 from encore.sampling.memory import MOST, free_bytes, rows_at_once, scored_at_once
+from encore.sampling.tools import ToolInWorld
 from encore.sampling.turns import converse, room
 
 Options = dict[str, Any]  # options of drawing, by lm-eval's names
@@ -34,7 +34,7 @@ FIRST_ROUND = 32  # tokens of the first round; each further round doubles the co
 class HuggingFaceSampler(HFLM):
     """A sampler with `transformers`; each call of `generate_until` must be about a single lm-eval task."""
 
-    tool: Tool | None = None  # a tool that the model may call
+    tool: ToolInWorld | None = None  # a tool that the model may call
 
     def __init__(
         self,
@@ -94,14 +94,16 @@ class HuggingFaceSampler(HFLM):
             pending = [i for i in pending if i not in ended]
         return done
 
-    def answered_by(self, tool: Tool, requests: list[Instance], options: Options, limit: int) -> list[str]:
+    def answered_by(
+        self, used: ToolInWorld, requests: list[Instance], options: Options, limit: int
+    ) -> list[str]:
         """Return completions with the tool's answers; the model writes at most `limit` tokens of each."""
-        prompts = self.prompts(requests, limit + room(tool, self.tokenizer))
+        prompts = self.prompts(requests, limit + room(used.tool, self.tokenizer))
 
         def draw(contexts: list[list[int]], cap: int, also: list[int]) -> tuple[list[list[int]], None]:
             return self.continuations(contexts, cap, {*also}, options), None
 
-        talks = converse(prompts, limit, draw, tool, self.tokenizer)
+        talks = converse(prompts, limit, draw, used, self.tokenizer)
         self.report(len(prompts), len(prompts))
         pairs = zip(talks, prompts, strict=True)
         return [answered(talk, self.ends, prompt, self.tokenizer) for talk, prompt in pairs]

@@ -8,22 +8,22 @@ A call stands between the two texts of `call`. The second text is one token of t
 sampling can stop behind it. The result is put between the texts of `result`. Calls are text that nobody has
 checked: whatever they hold, they get a result, of at most `longest` tokens.
 
-The name of a world with a state is a tool too: a call acts in the world, and the result is what is observed
-(encore/worlds/episodes.py).
+The name of a world with a state is a tool too: a call acts in the task's world, and the result is what is
+observed (encore/worlds/episodes.py).
 """
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from encore import own_code
 from encore.recipe.tool import Tool
 from encore.sandbox.pool import Job, Result, run
 from encore.sandbox.values import Failed
-from encore.worlds import stateful
+from encore.worlds import check_acts
 from encore.worlds.calculator import ERROR, calculate
-from encore.worlds.episodes import StatefulWorld, observe
+from encore.worlds.episodes import Acting, observe
 
-Answer = tuple[str, bool]  # the answer to a call, and whether the call was well formed
 LONGEST_CALL = 10_000  # characters; a longer call is malformed
 
 # code before a program that collects what it prints, because the sandbox returns only values of expressions
@@ -37,10 +37,26 @@ PRINTED = "".join(
 )
 
 
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a call; `good`: whether the call was well formed.
+
+    `reward`: the call's own reward, and `state`: the world's state as text, both None if the world has none.
+    """
+
+    text: str
+    good: bool = True
+    reward: float | None = None
+    state: str | None = None
+
+
+BAD = Answer(ERROR, good=False)  # the answer to a call that is malformed
+
+
 def calculator(calls: Sequence[str]) -> list[Answer]:
     """Answer calls such as `37*48`, each one operation on two whole numbers (encore/worlds/calculator.py)."""
     results = [calculate(call) for call in calls]
-    return [(ERROR, False) if result is None else (result, True) for result in results]
+    return [BAD if result is None else Answer(result) for result in results]
 
 
 def python(calls: Sequence[str]) -> list[Answer]:
@@ -56,6 +72,21 @@ TOOLS: Mapping[str, Callable[[Sequence[str]], list[Answer]]] = {"calculator": ca
 
 
 @dataclass(frozen=True)
+class ToolInWorld:
+    """A tool, and the world of the task, in which its calls act; None if they act in no world.
+
+    Raises UserError if the world is a class of a user that lacks what episodes need.
+    """
+
+    tool: Tool
+    world: Acting | None = None
+
+    def __post_init__(self) -> None:
+        if own_code.is_own(self.tool.name):
+            check_acts(self.world, self.tool.name)
+
+
+@dataclass(frozen=True)
 class Asked:
     """A prompt, and a policy's turns since, the last of which ends with a call.
 
@@ -66,21 +97,22 @@ class Asked:
     turns: list[str]
 
 
-def answers(tool: Tool, asked: Sequence[Asked]) -> list[Answer]:
+def answers(used: ToolInWorld, asked: Sequence[Asked]) -> list[Answer]:
     """Return the tool's answer to the last turn of each."""
+    tool = used.tool
     if tool.acts:
-        world = stateful(tool.name)
-        return [_observed(world, tool, each) for each in asked]
+        assert used.world is not None
+        return [_observed(used.world, tool, each) for each in asked]
     calls = [_call_of(tool, each.turns[-1]) for each in asked]
     good = [call for call in calls if call is not None]
     said = iter(TOOLS[tool.name](good) if good else [])
-    return [(ERROR, False) if call is None else next(said) for call in calls]
+    return [BAD if call is None else next(said) for call in calls]
 
 
-def _observed(world: StatefulWorld, tool: Tool, asked: Asked) -> Answer:
-    """Return what is observed after the last turn, and whether its call was well formed."""
+def _observed(world: Acting, tool: Tool, asked: Asked) -> Answer:
+    """Return what is observed after the last turn."""
     turn = observe(world, asked.prompt, [_call_of(tool, text) or "" for text in asked.turns])
-    return (turn.observation, turn.good) if turn else (ERROR, False)
+    return Answer(turn.observation, turn.good, turn.reward, turn.shown) if turn else BAD
 
 
 def _call_of(tool: Tool, turn: str) -> str | None:
@@ -109,5 +141,5 @@ def _printed(result: Result) -> Answer:
     """Return a program's output; if the program failed, the error that it raised or how it was ended."""
     (value,) = result.values
     if isinstance(value, Failed):
-        return f"{ERROR}: {value.why if result.ended == 'done' else result.ended}", False
-    return str(value).encode(errors="replace").decode().rstrip("\n"), True
+        return Answer(f"{ERROR}: {value.why if result.ended == 'done' else result.ended}", good=False)
+    return Answer(str(value).encode(errors="replace").decode().rstrip("\n"))

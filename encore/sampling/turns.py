@@ -23,6 +23,8 @@ Draw = Callable[[list[list[int]], int, list[int]], tuple[list[list[int]], list[l
 # keys that a row of completions.jsonl has if the policy has a tool
 TURNS = "turns"  # key of the completion's text as a list of turns
 CALLS = ("calls", "malformed")
+# keys of lists with an entry for each answered call, in a world that rewards calls or shows its state
+EPISODE = ("call_rewards", "states")
 
 
 @dataclass
@@ -34,6 +36,8 @@ class Talk:
     logps: list[float] = field(default_factory=list)  # (tokens,) 0 at the tool's tokens; empty if not known
     calls: int = 0  # number of answered calls
     malformed: int = 0  # number of calls answered by an error
+    call_rewards: list[float | None] = field(default_factory=list)  # the world's reward of each answered call
+    states: list[str | None] = field(default_factory=list)  # the world's state after each answered call
 
     def said(self) -> list[int]:
         """Return the ids of the policy's own tokens."""
@@ -47,11 +51,19 @@ class Talk:
 
 
 def closing(tool: Tool, tokenizer: Any) -> int:
-    """Return the id of the token that ends a call. Raises UserError if the end is not a single token."""
+    """Return the id of the token that ends a call.
+
+    Raises UserError if the end is not a single token, or if it is a special token, although a world reads
+    calls from a text without special tokens.
+    """
     ids = tokenizer(tool.call[1], add_special_tokens=False)["input_ids"]
     if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
         raise UserError(
             f'tool.call: "{tool.call[1]}" ends a call, so it must be one token of the policy\'s tokenizer'
+        )
+    if tool.acts and ids[0] in tokenizer.all_special_ids:
+        raise UserError(
+            f'tool.call: "{tool.call[1]}" is a special token of the policy\'s tokenizer, which no reward sees'
         )
     return ids[0]
 
@@ -65,13 +77,14 @@ def room(tool: Tool | None, tokenizer: Any) -> int:
 
 
 def converse(
-    prompts: Sequence[Sequence[int]], cap: int, draw: Draw, tool: Tool, tokenizer: Any
+    prompts: Sequence[Sequence[int]], cap: int, draw: Draw, used: tools.ToolInWorld, tokenizer: Any
 ) -> list[Talk]:
     """Return a completion of each prompt, in which the policy writes at most `cap` tokens.
 
     After `tool.calls` answers a further call gets no answer, and the completion goes on to its end. Raises
-    UserError if the end of a call is not a single token.
+    UserError as `closing` does.
     """
+    tool = used.tool
     close = closing(tool, tokenizer)
     talks = [Talk() for _ in prompts]
     texts = tokenizer.batch_decode(prompts, skip_special_tokens=False) if tool.acts else [""] * len(talks)
@@ -96,14 +109,16 @@ def converse(
                 asking.append(i)
         if not asking:
             break
-        answers = tools.answers(tool, [asked[i] for i in asking])
-        for i, (answer, good) in zip(asking, answers, strict=True):
-            ids = _result(tool, answer, tokenizer)
+        answers = tools.answers(used, [asked[i] for i in asking])
+        for i, answer in zip(asking, answers, strict=True):
+            ids = _result(tool, answer.text, tokenizer)
             talks[i].ids += ids
             talks[i].own += [0] * len(ids)
             talks[i].logps += [0.0] * len(ids) if logps else []
             talks[i].calls += 1
-            talks[i].malformed += not good
+            talks[i].malformed += not answer.good
+            talks[i].call_rewards.append(answer.reward)
+            talks[i].states.append(answer.state)
         going = asking
     return talks
 

@@ -12,16 +12,16 @@ from vllm import SamplingParams
 
 from encore.data.token_ids import prompt_ids
 from encore.errors import UserError, whole
-from encore.recipe.tool import Tool
 from encore.runtime.progress import Report
 from encore.sampling.completion import answered, completed
+from encore.sampling.tools import ToolInWorld
 from encore.sampling.turns import converse, room
 
 
 class VLLMSampler(VLLM):
     """A sampler with vLLM; each call of `generate_until` is one lm-eval task and one batch."""
 
-    tool: Tool | None = None  # a tool that the model may call
+    tool: ToolInWorld | None = None  # a tool that the model may call
 
     def __init__(self, tokenizer: Any, report: Report, **arguments: Any) -> None:
         try:
@@ -46,7 +46,7 @@ class VLLMSampler(VLLM):
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         options, stops, limit = self.modify_gen_kwargs(requests[0].args[1], eos=self.tokenizer.eos_token)
         prompts = prompt_ids([request.args[0] for request in requests], self.tokenizer)
-        results = room(self.tool, self.tokenizer)
+        results = room(self.tool.tool if self.tool else None, self.tokenizer)
         if (longest := max(map(len, prompts))) + limit + results > self.max_length:
             raise UserError(
                 f"max_gen_toks: {limit + results} and the longest prompt, {longest} tokens, exceed the "

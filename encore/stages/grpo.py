@@ -23,6 +23,7 @@ from encore.recipe.kinds import GrpoStage
 from encore.recipe.kinds.rollout import REWARD_MODEL
 from encore.rewards import step_rewards
 from encore.runtime import curves, health
+from encore.sampling.tools import ToolInWorld
 from encore.sampling.turns import room
 from encore.stages import rollout_args, setup
 from encore.stages.job import Job
@@ -98,7 +99,7 @@ def _method(stage: GrpoStage, ready: setup.Setup, log: CompletionsLog | None) ->
         ),
         lean=stage.sampler == "lean",
         share_prompts=stage.share_prompts,
-        tool=stage.tool,
+        tool=ToolInWorld(stage.tool, world) if stage.tool else None,
         max_rounds=stage.dynamic_sampling.max_rounds if stage.dynamic_sampling else None,
         max_staleness=stage.max_staleness,
         advantage=stage.advantage,

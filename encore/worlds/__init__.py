@@ -23,7 +23,9 @@ from encore.worlds.bilingual import Bilingual
 from encore.worlds.chain import Chain
 from encore.worlds.countdown import Countdown
 from encore.worlds.documents import mix
-from encore.worlds.episodes import StatefulWorld
+from encore.worlds.environment import KEY as ENVIRONMENT
+from encore.worlds.environment import make as make_environment
+from encore.worlds.episodes import Acting, StatefulWorld
 from encore.worlds.faces import Faces
 from encore.worlds.frozen_lake import FrozenLake
 from encore.worlds.functions import Functions
@@ -45,13 +47,13 @@ __all__ = [
     "WORLDS",
     "Problem",
     "World",
+    "check_acts",
     "corpus",
     "make",
     "mix",
     "prompt",
     "sample",
     "split_of",
-    "stateful",
     "tokenizer",
 ]
 
@@ -79,16 +81,18 @@ def make(task: Mapping[str, Any]) -> World:
     """Return the world that a recipe's `task: {world: name, **dials}` describes.
 
     `name` is a key of WORLDS, or `my_module:Class` for a user's world. A task of reasoning-gym has the key
-    `reasoning_gym` instead of `world`. Raises UserError for an unknown name or a bad dial.
+    `reasoning_gym` instead of `world`, and episodes of others have the key `environment`. Raises UserError
+    for an unknown name or a bad dial.
     """
-    if LIBRARY in task:
-        gym: Any = make_gym(task)
-        return gym
+    for key, maker in ((LIBRARY, make_gym), (ENVIRONMENT, make_environment)):
+        if key in task:
+            world: Any = maker(task)
+            return world
     name = task.get("world")
-    world = _own(name) if own_code.is_own(name) else WORLDS.get(str(name))
-    if world is None:
+    made = _own(name) if own_code.is_own(name) else WORLDS.get(str(name))
+    if made is None:
         raise UserError(f'world: no world "{name}"{nearest(name, [*WORLDS])}')
-    dials = {field.name: field for field in fields(world)}
+    dials = {field.name: field for field in fields(made)}
     settings = {dial: value for dial, value in task.items() if dial not in NO_DIALS}
     for dial, value in settings.items():
         if dial not in dials:
@@ -96,7 +100,7 @@ def make(task: Mapping[str, Any]) -> World:
         default = dials[dial].default
         if not _like(value, default):
             raise UserError(f"{dial}: expected {_describe(default)}, got {value!r}")
-    return world(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()})
+    return made(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()})
 
 
 def _own(name: Any) -> Any:
@@ -109,18 +113,10 @@ def _own(name: Any) -> Any:
     return world
 
 
-def stateful(name: str) -> Any:
-    """Return the world with a state of this name; None if the name is of no such world.
-
-    It has the default dials, which do not matter to an episode: the episode follows from the question.
-    Raises UserError for a user's class that lacks what episodes need.
-    """
-    if not own_code.is_own(name):
-        return STATEFUL[name]() if name in STATEFUL else None
-    world = _own(name)
-    if lacking := _lacking(world, StatefulWorld):
+def check_acts(world: Any, name: str) -> None:
+    """Raise UserError unless calls can act in `world`, a user's class of this name."""
+    if lacking := [*_lacking(world, Acting), *_lacking(world, StatefulWorld)]:
         raise UserError(f"tool.name: {name} lacks {', '.join(lacking)}; see encore/worlds/episodes.py")
-    return world()
 
 
 def _lacking(world: Any, protocol: type) -> list[str]:

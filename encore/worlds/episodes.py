@@ -30,15 +30,21 @@ OVER = "over"  # the observation after the end of an episode
 
 @dataclass(frozen=True)
 class Turn:
-    """The state after a call, the observation, and whether the call was well formed."""
+    """A turn of an episode: the state after a call, and the observation.
+
+    `good`: whether the call was well formed. `reward`: the call's own reward, and `shown`: the state as text
+    for the log, both None in a world that has none.
+    """
 
     state: Any
     observation: str
     good: bool = True
+    reward: float | None = None
+    shown: str | None = None
 
 
-class StatefulWorld(Protocol):
-    """A world whose question begins an episode; no call changes a state in place."""
+class Acting(Protocol):
+    """A world in which calls act: its question begins an episode; no call changes a state in place."""
 
     question_form: ClassVar[re.Pattern[str]]  # finds the question in a prompt, whatever the dials
 
@@ -54,6 +60,10 @@ class StatefulWorld(Protocol):
         """Return whether the episode has ended, so that no call changes the state."""
         ...
 
+
+class StatefulWorld(Acting, Protocol):
+    """A world with a state that knows right answers and useful calls, from which `Played` has its methods."""
+
     def told(self, state: Any) -> str:
         """Return the answer that a policy should give after this state."""
         ...
@@ -63,7 +73,7 @@ class StatefulWorld(Protocol):
         ...
 
 
-def act(world: StatefulWorld, state: Any, call: str) -> Turn:
+def act(world: Acting, state: Any, call: str) -> Turn:
     """Return what follows a call, in an episode that may have ended."""
     return Turn(state, OVER, good=False) if world.over(state) else world.act(state, call)
 
@@ -74,7 +84,7 @@ def calls(completion: str) -> list[tuple[str, int]]:
     return [(match[1], match.end()) for match in matches]
 
 
-def play(world: StatefulWorld, question: str, acted: Sequence[str]) -> Iterator[tuple[Any, Turn]]:
+def play(world: Acting, question: str, acted: Sequence[str]) -> Iterator[tuple[Any, Turn]]:
     """Yield for each call the state before it and what follows it."""
     state = world.begin(question)
     for call in acted:
@@ -91,7 +101,7 @@ def last_state(world: StatefulWorld, question: str, completion: str) -> Any:
     return state
 
 
-def observe(world: StatefulWorld, prompt: str, said: Sequence[str]) -> Turn | None:
+def observe(world: Acting, prompt: str, said: Sequence[str]) -> Turn | None:
     """Return what follows the last call of `said`, all calls of a policy that was asked `prompt`.
 
     Return None if the prompt has no question of the world.

@@ -19,6 +19,7 @@ from encore.recipe.machine import Engine
 from encore.recipe.tool import Tool
 from encore.sampling import engine
 from encore.sampling.completion import answered
+from encore.sampling.tools import ToolInWorld
 from encore.sampling.turns import converse
 from evals import harness
 
@@ -111,7 +112,7 @@ def test_vllm_is_stopped_at_a_call_and_at_its_own_ends(vllm_sampler):
     sampler.tokenizer, sampler.ends, sampler.max_length = WORDS, [7], 64
     sampler.report, sampler._model_generate = lambda done, total: None, generate
     sampler.modify_gen_kwargs = lambda options, eos: ({}, [], 24)
-    sampler.tool = Tool.model_validate(TOOL)
+    sampler.tool = ToolInWorld(Tool.model_validate(TOOL))
     request = SimpleNamespace(args=("<user>3*4=<assistant>", {}))
     (completion,) = sampler.generate_until([request])
     prompt = WORDS("<user>3*4=<assistant>")["input_ids"]
@@ -135,7 +136,7 @@ def test_what_a_tool_says_is_no_answer():
         def draw(contexts, cap, also):
             return [WORDS(next(spoken))["input_ids"] for _ in contexts], None
 
-        (talk,) = converse([[5]], 40, draw, tool, WORDS)
+        (talk,) = converse([[5]], 40, draw, ToolInWorld(tool), WORDS)
         return answered(talk, [WORDS.eos_token_id], [5], WORDS)
 
     class Calling(Scripted):

@@ -15,8 +15,9 @@ from encore.recipe.kinds.pretrain import PretrainStage
 from encore.recipe.kinds.rollout import RolloutStage
 from encore.recipe.kinds.sft import SftStage
 from encore.recipe.kinds.stage import Asking
-from encore.recipe.task import Asked, DataSet, GymTask, Task, WorldTask
+from encore.recipe.task import Asked, DataSet, EnvironmentTask, GymTask, Task, WorldTask
 from encore.runtime import extras
+from encore.worlds.environment import LIBRARIES
 
 # largest number of questions to draw from a world; to draw more would take over ten seconds at each start
 MOST = 100_000
@@ -50,6 +51,10 @@ def _find(graph: Graph, asked: Count, node: Node) -> None:
     try:
         if isinstance(task, GymTask):
             extras.require_gym(task.reasoning_gym)
+        if isinstance(task, EnvironmentTask):
+            if task.environment in LIBRARIES:
+                extras.require_environment(task.environment)
+            return  # to plan a recipe need not start an environment, which may be a server
         if isinstance(task, WorldTask):
             if asked.questions > MOST:
                 wrong = f"expected at most {MOST} questions of a world, got {asked.questions}"

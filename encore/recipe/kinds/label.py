@@ -72,7 +72,7 @@ class LabelStage(Stage):
     # best: the best reply to each prompt; right: all replies that the verifier gives 1
     keep: Literal["preferences", "best", "right"] = "preferences"
     validation: Share | None = None  # share of the prompts that are not trained on; default 0.1
-    task: Annotated[Comparisons, refusing("a world", NO_WORLD)] | None = None  # for by: dataset: the task
+    task: Annotated[Comparisons, refusing({"a world": NO_WORLD})] | None = None  # for by: dataset: the task
     template: str | None = None  # for by: dataset: the template
     problems: Positive | None = None  # for by: dataset: number of rows, the first ones
 

@@ -42,7 +42,7 @@ class Ptx(Model):
     # documents in a micro-batch or, with global_batch, in an optimizer step
     batch_size: Positive
     # the documents' source, with template and corpus, as in stage pretrain
-    task: Annotated[WorldTask, refusing("a data set", NO_DATA_SET), no_documents] | None = None
+    task: Annotated[WorldTask, refusing({"a data set": NO_DATA_SET}), no_documents] | None = None
     template: str | None = None
     corpus: Corpus | None = None
     data: HubDocuments | None = None

@@ -1,8 +1,12 @@
 """Chat templates of true kinds: prompts, ends of turns, replies begun, conversations as documents."""
 
+import json
+from pathlib import Path
 from typing import Any
 
+import guessing
 import pytest
+import trl
 import typed
 from true_tokenizers import MADE, THINKING, chatml, gpt_neox, llama, qwen2, qwen2_base
 
@@ -11,7 +15,13 @@ from encore.data import demonstrations, forms
 from encore.data.chat import Chat
 from encore.errors import UserError
 from encore.models.packing import IGNORED
+from encore.recipe.task import Asked
+from encore.recipe.tool import CHAT_RESULT
+from encore.recipe.world_tasks import EnvironmentTask
 from encore.stages import sft
+from encore.worlds import environment
+
+TEMPLATES = Path(trl.__file__).parent / "chat_templates"  # of published models, as TRL ships them
 
 TALK = [
     {"role": "user", "content": "What is 3?"},
@@ -200,3 +210,40 @@ def test_the_request_and_the_system_prompt_of_a_recipe(monkeypatch):
     )
     assert other["prompt"].startswith("<|im_start|>system\n3<|im_end|>")
     assert "What is 4?<|im_end|>" in row["further"][0][0]
+
+
+@pytest.fixture
+def guess() -> EnvironmentTask:
+    """The task of guessing.py's environment."""
+    return EnvironmentTask.model_validate({"environment": "guessing:Guess"})
+
+
+@pytest.mark.parametrize("family", ["qwen2_5", "qwen3"])
+def test_a_chat_template_tells_of_an_environments_tools(family, guess):
+    """What Encore puts around a result by default is what the templates of Qwen put there."""
+    words = qwen2((TEMPLATES / f"{family}.jinja").read_text(encoding="utf-8"))
+    part = Asked.model_validate({"task": guess, "chat": True})
+    prompt = forms.of(part.form, words).fill("3")
+    assert '"name": "guess"' in prompt
+    assert environment.CALL[0] in prompt
+    talk: list[dict[str, Any]] = [
+        {"role": "user", "content": "3"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"type": "function", "function": {"name": "guess", "arguments": {"number": 3}}}],
+        },
+        {"role": "tool", "name": "guess", "content": "less"},
+    ]
+    whole = words.apply_chat_template(talk, tokenize=False, add_generation_prompt=True)
+    _, _, behind = whole.rpartition(environment.CALL[1])
+    assert CHAT_RESULT[0] + "less" + CHAT_RESULT[1] == behind
+    call = whole.rpartition(environment.CALL[1])[0].rpartition(environment.CALL[0])[2]
+    assert json.loads(call) == json.loads(guessing.call(3))
+
+
+def test_a_chat_template_without_tools_is_refused_unless_the_system_prompt_names_them(guess):
+    keys = {"task": guess, "chat": {"system": "Call guess with a number."}}
+    assert forms.of(Asked.model_validate(keys).form, qwen2()).fill("3")
+    with pytest.raises(UserError, match="shows no tools, so the policy would not know guess; describe"):
+        forms.of(Asked.model_validate({"task": guess, "chat": True}).form, qwen2())

@@ -10,6 +10,7 @@ from encore import worlds
 from encore.learning.samplers import OWN, Sampled, ToolSampler, TrlSampler
 from encore.learning.scoring import Scorer, every_completion
 from encore.recipe.tool import Tool
+from encore.sampling.tools import ToolInWorld
 
 WORDS = worlds.tokenizer([worlds.make({"world": "products"})])
 CLOSE, EOS = WORDS.convert_tokens_to_ids("</tool>"), WORDS.eos_token_id
@@ -30,7 +31,7 @@ class Trainer(SimpleNamespace):
 
 
 def sample(own: Trainer, learn_results: bool = False) -> Sampled:
-    sampler = ToolSampler(own, TrlSampler(own), TOOL, learn_results)
+    sampler = ToolSampler(own, TrlSampler(own), ToolInWorld(TOOL), learn_results)
     return sampler.sample(["<user>3*4=<assistant>"], own.max_completion_length)
 
 

@@ -1,7 +1,9 @@
 """A call may hold anything: it is answered, in bounded time and length, and never raises."""
 
+import random
 import shutil
 
+import guessing
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from encore import worlds
 from encore.errors import UserError
 from encore.recipe.tool import Tool
-from encore.sampling.tools import LONGEST_CALL, Answer, Asked
+from encore.sampling.tools import LONGEST_CALL, Asked, ToolInWorld
 from encore.sampling.tools import answers as answers_to
 from encore.sampling.turns import closing, converse, room
 from encore.worlds.calculator import calculate
@@ -19,8 +21,10 @@ PYTHON = Tool(name="python", calls=3, longest=64)
 WORDS = worlds.tokenizer([worlds.make({"world": "products"})])
 
 
-def answers(tool: Tool, calls: list[str]) -> list[Answer]:
-    return answers_to(tool, [Asked("", [call]) for call in calls])
+def answers(tool: Tool, calls: list[str]) -> list[tuple[str, bool]]:
+    """The answers to calls, and whether the calls were well formed."""
+    answered = answers_to(ToolInWorld(tool), [Asked("", [call]) for call in calls])
+    return [(answer.text, answer.good) for answer in answered]
 
 
 sandboxed = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
@@ -107,13 +111,20 @@ def test_the_token_that_ends_a_call_must_be_one():
             closing(Tool(name="calculator", calls=1, longest=1, call=("<tool>", end)), WORDS)
 
 
-def scripted(*turns: str):
+def test_the_end_of_a_call_in_a_world_must_not_be_a_special_token():
+    """A verifier reads the calls from a text without special tokens."""
+    tool = Tool(name="frozen_lake", calls=1, longest=1, call=("<tool>", "<eos>"))
+    with pytest.raises(UserError, match="is a special token of the policy's tokenizer"):
+        closing(tool, WORDS)
+
+
+def scripted(*turns: str, words=WORDS):
     """Draws that say these texts, one a turn, to every context; and the contexts they were given."""
     seen: list[list[list[int]]] = []
 
     def draw(contexts, cap, also):
         seen.append(contexts)
-        ids = WORDS(turns[len(seen) - 1])["input_ids"][:cap]
+        ids = words(turns[len(seen) - 1])["input_ids"][:cap]
         end = next((place + 1 for place, token in enumerate(ids) if token in also), len(ids))
         return [ids[:end] for _ in contexts], [[-1.0] * end for _ in contexts]
 
@@ -122,7 +133,7 @@ def scripted(*turns: str):
 
 def test_a_policy_is_stopped_answered_and_goes_on():
     draw, seen = scripted("<tool>12*12</tool>", "<tool>9</tool>", "<answer>144</answer><eos>")
-    (talk,) = converse([[5, 6]], 40, draw, CALCULATOR, WORDS)
+    (talk,) = converse([[5, 6]], 40, draw, ToolInWorld(CALCULATOR), WORDS)
     own = "<tool>12*12</tool><tool>9</tool><answer>144</answer><eos>"
     assert WORDS.decode(talk.said()) == own
     assert WORDS.decode(talk.ids) == own.replace("12</tool>", "12</tool><result>144</result>").replace(
@@ -135,7 +146,7 @@ def test_a_policy_is_stopped_answered_and_goes_on():
 
 def test_results_are_cut():
     draw, _ = scripted("<tool>9999*9999</tool>", "<eos>")
-    (talk,) = converse([[5]], 40, draw, CALCULATOR, WORDS)
+    (talk,) = converse([[5]], 40, draw, ToolInWorld(CALCULATOR), WORDS)
     assert "<result>9998</result>" in WORDS.decode(talk.ids)
     assert room(CALCULATOR, WORDS) == 3 * (4 + 2)
 
@@ -144,7 +155,7 @@ def test_results_are_cut():
 def test_the_turn_budget_is_held(calls: int):
     """After it a call has no result, and does not end the turn."""
     draw, seen = scripted(*["<tool>1*1</tool>"] * calls, "<tool>1*1</tool><answer>1</answer><eos>")
-    (talk,) = converse([[5]], 60, draw, Tool(name="calculator", calls=calls, longest=4), WORDS)
+    (talk,) = converse([[5]], 60, draw, ToolInWorld(Tool(name="calculator", calls=calls, longest=4)), WORDS)
     assert talk.calls == calls
     assert len(seen) == calls + 1
     assert WORDS.decode(talk.ids).endswith("</result><tool>1*1</tool><answer>1</answer><eos>")
@@ -154,7 +165,7 @@ def test_the_turn_budget_is_held(calls: int):
 @given(st.integers(1, 30), st.lists(st.text(alphabet="123*+<>ot/l", max_size=12), min_size=4, max_size=4))
 def test_the_cap_is_of_the_policys_own_tokens(cap: int, texts: list[str]):
     draw, _ = scripted(*[f"<tool>{text}</tool>" for text in texts])
-    (talk,) = converse([[5]], cap, draw, CALCULATOR, WORDS)
+    (talk,) = converse([[5]], cap, draw, ToolInWorld(CALCULATOR), WORDS)
     assert 0 < len(talk.said()) <= cap
     assert talk.own[-1] == 1  # nothing is answered that could not be gone on from
 
@@ -165,6 +176,27 @@ def test_rows_with_less_left_are_not_drawn_too_far():
         own = [WORDS("<tool>1*1</tool>" if first else "1" * cap)["input_ids"] for _ in contexts]
         return ([[*own[0]], [11, 11, *own[1]]] if first else own), None
 
-    talks = converse([[5], [5]], 9, draw, Tool(name="calculator", calls=1, longest=4), WORDS)
+    talks = converse([[5], [5]], 9, draw, ToolInWorld(Tool(name="calculator", calls=1, longest=4)), WORDS)
     assert [len(talk.said()) for talk in talks] == [9, 9]
     assert talks[0].logps == []
+
+
+def test_a_policy_acts_in_an_environment():
+    """Its results, the rewards of its calls and the states are logged; the results are not its own tokens."""
+    world = worlds.make({"environment": "guessing:Guess"})
+    words = worlds.tokenizer([guessing.Calls()])
+    around = ("<tool_response>", "</tool_response>")
+    tool = Tool(name="environment", calls=3, longest=20, result=around)
+    problem = world.problem(random.Random(5))
+    secret = random.Random(problem.number).randint(0, 9)
+    wrong = (secret + 1) % 10
+    draw, _ = scripted(guessing.said(wrong), guessing.said(secret), "<answer>7</answer><eos>", words=words)
+    prompt = words(f"<user>{problem.question}<assistant>")["input_ids"]
+    (talk,) = converse([prompt], 80, draw, ToolInWorld(tool, world), words)
+    turns = talk.turns(words)
+    assert turns[::2] == [guessing.said(wrong), guessing.said(secret), "<answer>7</answer><eos>"]
+    assert turns[3] == "<tool_response>right</tool_response>"
+    assert words.decode(talk.said()) == "".join(turns[::2])
+    assert talk.call_rewards == [0.0, 1.0]
+    assert talk.states == [f'{{"guesses": [{wrong}]}}', f'{{"guesses": [{wrong}, {secret}]}}']
+    assert world.reward(problem, words.decode(talk.said())) == 1 / 2

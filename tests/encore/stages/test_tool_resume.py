@@ -1,6 +1,7 @@
 """Rollouts of several turns: a stage that is killed at any step and run again gives the same bits."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,19 @@ LAKE = {"world": "frozen_lake", "size": [2, 3]}  # in which each call moves, and
 WALKS = {
     "task": LAKE,
     "template": stage_runs.TEMPLATE,
-    "share": 0.5,
+    "share": 0.3,
     "mixture": {"walk": 1},
+}
+GUESSES = {  # of an environment that pays for few guesses
+    "task": {"world": "guessing:Calls"},
+    "template": stage_runs.TEMPLATE,
+    "share": 0.4,
+    "mixture": {"guesses": 1},
 }
 PRETRAIN = {
     **stage_runs.PRETRAIN,
     "task": TASK,
-    "corpus": {"documents": 96, "mixture": MIXTURE, "also": [WALKS]},
+    "corpus": {"documents": 96, "mixture": MIXTURE, "also": [WALKS, GUESSES]},
 }
 TOOL = {"name": "calculator", "calls": 2, "longest": 4}
 GRPO = {**stage_runs.GRPO, "task": TASK, "rewards": {"accuracy": 1.0, "called": 0.5, "random": 0.5}}
@@ -36,6 +43,16 @@ SAMPLERS: dict[str, dict[str, Any]] = {
         "rewards": {"accuracy": 1.0},
         "advantage": "process",
         "tool": {**TOOL, "name": "frozen_lake"},
+    },
+    "environment": {
+        "sampler": "lean",
+        "task": {"environment": "guessing:Guess", "episodes": 100, "right": 0.5},
+        "rewards": {"accuracy": 0.5, "environment": 1.0},
+        "tool": {
+            **TOOL,
+            "name": "environment",
+            "result": ["<tool_response>", "</tool_response>"],
+        },
     },
 }
 POLICY = "results/pretrain/metrics.json"
@@ -107,4 +124,13 @@ def test_the_policy_has_called_and_its_own_tokens_alone_count(unbroken: dict[str
         assert max(row["calls"] for row in rows) == TOOL["calls"]
         assert any(row["malformed"] for row in rows)
         assert max(row["tokens"] for row in rows) <= GRPO["args"]["max_completion_length"]
-        assert all(row["completion"].count("<result>") >= row["calls"] for row in rows)
+        results = [len(re.findall(r"<result>|<tool_response>", row["completion"])) for row in rows]
+        assert all(count >= row["calls"] for count, row in zip(results, rows, strict=True))
+
+
+def test_an_environment_logs_the_rewards_of_calls_and_its_states(unbroken: dict[str, Path]):
+    lines = (unbroken["environment"] / "results/grpo/completions.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row["calls"]]
+    assert all(len(row["call_rewards"]) == len(row["states"]) == row["calls"] for row in rows)
+    assert any("right" in turn for row in rows for turn in row["turns"])
+    assert all(row["rewards"]["environment"] > 0 for row in rows if 1.0 in row["call_rewards"])

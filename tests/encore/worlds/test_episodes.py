@@ -4,13 +4,15 @@ import random
 from collections import Counter
 from itertools import product
 
+import guessing
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from encore import worlds
+from encore.errors import UserError
 from encore.recipe.tool import Tool
-from encore.sampling.tools import Asked, answers
+from encore.sampling.tools import Asked, ToolInWorld, answers
 from encore.sampling.turns import converse
 from encore.worlds import STATEFUL, bandit_arms, episodes, shop
 from encore.worlds.grids import MOVES
@@ -18,6 +20,11 @@ from encore.worlds.protocol import Problem
 
 GRIDS = {"frozen_lake": {"size": [2, 3]}, "sokoban": {"size": [3, 3]}}
 stateful = pytest.mark.parametrize("name", STATEFUL)
+
+
+def in_world(name: str, **keys: int) -> ToolInWorld:
+    """The tool of a world with a state, in the world as it is by default."""
+    return ToolInWorld(Tool(name=name, **keys), worlds.make({"world": name}))
 
 
 def problems(name: str, n: int = 60, **dials: object) -> tuple[worlds.World, list[Problem]]:
@@ -116,14 +123,14 @@ def test_a_hole_and_a_pushed_box_cannot_be_taken_back():
 @stateful
 def test_documents_hold_what_is_observed_and_end_well(name: str):
     world, drawn = problems(name)
-    rng, tool = random.Random(0), Tool(name=name, calls=64, longest=9)
+    rng, tool = random.Random(0), in_world(name, calls=64, longest=9)
     for problem in drawn:
         for kind in world.kinds:
             document = world.document(problem, kind, rng)
             calls = [call for call, _ in episodes.calls(document)]
             said = [f"<tool>{call}</tool>" for call in calls]
             observed = [
-                answers(tool, [Asked(f"<user>{problem.question}<assistant>", said[: n + 1])])[0][0]
+                answers(tool, [Asked(f"<user>{problem.question}<assistant>", said[: n + 1])])[0].text
                 for n in range(len(said))
             ]
             assert observed == [part.partition("</result>")[0] for part in document.split("<result>")[1:]]
@@ -160,7 +167,7 @@ def test_what_a_policy_is_told_is_what_its_text_is_judged_by(name: str, data: st
         return [ids for _ in contexts], None
 
     prompt = words(f"<user>{problem.question}<assistant>")["input_ids"]
-    (talk,) = converse([prompt], 200, draw, Tool(name=name, calls=len(texts), longest=9), words)
+    (talk,) = converse([prompt], 200, draw, in_world(name, calls=len(texts), longest=9), words)
     own = words.decode(talk.said())
     played = episodes.play(world, problem.question, [call for call, _ in episodes.calls(own)])
     observed = [turn.observation for _, turn in played]
@@ -169,11 +176,18 @@ def test_what_a_policy_is_told_is_what_its_text_is_judged_by(name: str, data: st
 
 
 def test_a_prompt_without_the_worlds_question_gets_an_error():
-    tool = Tool(name="frozen_lake", calls=2, longest=2)
-    assert answers(tool, [Asked("<user>3+5=<assistant>", ["<tool>R</tool>"])]) == [("error", False)]
+    tool = in_world("frozen_lake", calls=2, longest=2)
+    (answer,) = answers(tool, [Asked("<user>3+5=<assistant>", ["<tool>R</tool>"])])
+    assert (answer.text, answer.good) == ("error", False)
 
 
 def test_no_more_calls_are_answered_than_the_verifier_plays():
-    tool = Tool(name="bandit_arms", calls=99, longest=2)
+    tool = in_world("bandit_arms", calls=99, longest=2)
     asked = Asked("<user>abc82 1=<assistant>", ["<tool>a</tool>"] * (episodes.MOST + 1))
-    assert answers(tool, [asked]) == [("over", False)]
+    (answer,) = answers(tool, [asked])
+    assert (answer.text, answer.good) == ("over", False)
+
+
+def test_a_world_of_a_user_that_lacks_an_act_is_refused():
+    with pytest.raises(UserError, match="guessing:Calls lacks question_form, begin, act, over, told"):
+        ToolInWorld(Tool(name="guessing:Calls", calls=1, longest=1), guessing.Calls())

@@ -13,6 +13,8 @@ REPLAY = {"every": 4, "share": 0.1}
 SEQUENCE = {"importance_sampling_level": "sequence"}
 SERVER = {"use_vllm": True, "vllm_mode": "server"}
 ROLLOUTS_OF_TWO = {"steps_per_generation": 2, "gradient_accumulation_steps": 1}  # 4 rollouts
+GUESS = {"environment": "guessing:Guess"}
+ACTS = {"name": "environment", "calls": 2, "longest": 8}
 
 
 def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
@@ -35,6 +37,9 @@ def stage(args: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
         stage(importance_ratio="none", old_logp_noise=0.0),
         stage(SEQUENCE, old_logp_noise=0.1),
         stage(tool=TOOL, learn_results=True, resources={"gpu": 1}),
+        stage(task=GUESS, tool=ACTS, rewards={"environment": 1.0}),
+        stage(task=GUESS | {"most": 4}, tool=ACTS, advantage="process"),
+        stage(task={"environment": "openenv", "url": "http://a"}, tool=ACTS, rewards={"environment": 1.0}),
         stage({"steps_per_generation": 6, "gradient_accumulation_steps": 4}),
         stage({"loss_type": "dapo", "steps_per_generation": 8, "gradient_accumulation_steps": 4}),
         stage({"loss_type": "cispo", "epsilon_high": 5.0}),
@@ -104,6 +109,24 @@ def test_sound(sound):
         (
             stage(tool=TOOL | {"name": "frozen_lake"}),
             "^tool.name: the calls act in world frozen_lake, but the task's world is chain; set task.world",
+        ),
+        (stage(tool=ACTS), "^tool.name: the calls act in the environment of the task; name it: task.environ"),
+        (
+            stage(task=GUESS, tool=ACTS | {"call": ["<tool>", "</tool>"]}),
+            "^tool.call: the calls of an environment stand between <tool_call> and </tool_call>; leave",
+        ),
+        (stage(task={"environment": "opnenv"}), 'task.environment: no environment "opnenv".*openenv'),
+        (
+            stage(task={"environment": "guessing:Gues"}),
+            'task.environment: .* nothing is called "Gues".*Guess',
+        ),
+        (
+            stage(task=GUESS | {"right": 2}),
+            "task.right: expected more than 0 and at most 1, the range, got 2",
+        ),
+        (
+            stage(task=GUESS | {"reward_range": [1, 0]}),
+            "task.reward_range: expected the lowest reward and then",
         ),
         (
             stage(tool=TOOL, learn_results=True, advantage="process"),
