@@ -8,7 +8,7 @@
 `reset` gets the episode's number as each of its arguments `seed`, `task_index` and `index`. A ValueError of a
 tool is an answer that the policy reads, as in TRL; any other error ends the job. What Encore reads
 besides, if the class has it: the attributes `done` or `finished`, `rewards` with a reward for each call, and
-`state`.
+`state`. The specifications of TRL, `OpenRewardSpec` and `HarborSpec`, may be named in place of a class.
 """
 
 import asyncio
@@ -28,33 +28,44 @@ SHOWN = 2_000  # characters of a state that are logged
 
 
 class OfClass:
-    """The environments that a user's class, or any other function without arguments of its own, makes."""
+    """The environments that a user's class makes, or another function, or TRL's specification of a library.
 
-    episodes = None
+    A specification has the attributes `environment_factory` and `train_dataset`, whose rows are the episodes.
+    """
 
     def __init__(self, name: str, arguments: Arguments, seconds: float):
         self.name, self.arguments, self.seconds = name, arguments, seconds
         self.make = own_code.load(name)
+        self.rows: Any = None
+        if hasattr(type(self.make), "environment_factory"):
+            spec = self.make
+            bounded = own_code.bounded(f"environment {name}", getattr, seconds)
+            self.rows, self.make = bounded(spec, "train_dataset"), bounded(spec, "environment_factory")
         check_arguments(self.make, name, arguments)
         instance = self._instance()
         self._tools = [_schema(name, method) for method in _methods(instance).values()]
-        self.numbered = _numbered(name, instance)
+        self.numbered = [] if self.rows is not None else _numbered(name, instance)
+
+    @property
+    def episodes(self) -> int | None:
+        """The number of rows of a specification; None for a class, whose episodes have no end."""
+        return None if self.rows is None else len(self.rows)
 
     def tools(self) -> list[Schema]:
         return self._tools
 
     def session(self) -> Session:
-        return ClassSession(self._instance(), self.numbered)
+        return ClassSession(self._instance(), self.numbered, self.rows)
 
     def _instance(self) -> Any:
         return own_code.bounded(f"environment {self.name}", self.make, self.seconds)(**self.arguments)
 
 
 class ClassSession:
-    """An instance of a user's class."""
+    """An instance of a user's class; `rows`: the arguments of `reset` for each episode, or None."""
 
-    def __init__(self, instance: Any, numbered: Sequence[str]):
-        self.instance, self.numbered = instance, numbered
+    def __init__(self, instance: Any, numbered: Sequence[str], rows: Any):
+        self.instance, self.numbered, self.rows = instance, numbered, rows
         self.methods = _methods(instance)
 
     @property
@@ -72,11 +83,13 @@ class ClassSession:
         return any(getattr(self.instance, key, False) is True for key in ("done", "finished"))
 
     def reset(self, number: int) -> str:
-        text = text_of(waited(self.instance.reset(**dict.fromkeys(self.numbered, number))))
-        if not hasattr(self.instance, "get_reward") and not hasattr(self.instance, "reward"):
+        row: Any = dict.fromkeys(self.numbered, number) if self.rows is None else self.rows[number]
+        text = text_of(waited(self.instance.reset(**row)))
+        if not _has(self.instance, "get_reward") and not _has(self.instance, "reward"):
             name = type(self.instance).__name__
             raise UserError(f"task.environment: {name} has neither get_reward() nor an attribute reward")
-        return text
+        asked = row.get("prompt") or [{"content": ""}]
+        return text_of(asked[-1]["content"]) + text
 
     def call(self, name: str, arguments: Arguments) -> str:
         method = self.methods[name]
@@ -90,9 +103,16 @@ class ClassSession:
             raise Refused(first_line(error)) from None
 
     def reward(self, completion: str) -> float:
-        has_method = hasattr(self.instance, "get_reward")
-        value = waited(self.instance.get_reward()) if has_method else self.instance.reward
+        if _has(self.instance, "get_reward"):
+            value = waited(self.instance.get_reward())
+        else:  # in TRL's environments it is None until a call is paid for
+            value = 0.0 if self.instance.reward is None else self.instance.reward
         return value  # the world checks it
+
+
+def _has(instance: Any, name: str) -> bool:
+    """Return whether an instance has an attribute, without running it if it is a property."""
+    return inspect.getattr_static(instance, name, instance) is not instance
 
 
 def check_arguments(make: Callable[..., Any], name: str, arguments: Arguments) -> None:

@@ -162,6 +162,22 @@ class ByIndex:
         return {"accepted": True}
 
 
+class Spec:
+    """A specification as those of TRL: rows with the arguments of `reset`, and a factory."""
+
+    @property
+    def train_dataset(self) -> list[dict]:
+        prompt = [{"role": "user", "content": "Guess: "}]
+        return [{"prompt": prompt, "task_index": 10 * place} for place in range(3)]
+
+    @property
+    def environment_factory(self):
+        return ByIndex
+
+
+spec = Spec()
+
+
 def factory(most: int = 4) -> Guess:
     """TRL takes any function that makes an environment."""
     return Guess(most)

@@ -2,14 +2,19 @@
 
 import json
 import random
+import sys
 import time
+from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import guessing
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from trl.experimental.openreward import OpenRewardSpec
 
+from encore import own_code
 from encore.errors import UserError
 from encore.worlds import make, sample
 from encore.worlds.environment import CALL, Environment, calls
@@ -83,6 +88,68 @@ def test_a_reward_may_be_an_attribute_and_an_episode_an_index():
     text = json.dumps({"name": "submit", "arguments": {"answer": str(problem.number)}})
     assert observe(world, problem.question, [text]).observation == '{"accepted": true}'
     assert world.verify(problem, f"{CALL[0]}{text}{CALL[1]}")
+
+
+def test_the_rows_of_a_specification_are_the_episodes():
+    world = environment("spec")
+    rng = random.Random(2)
+    problems = {problem.number: problem for problem in (world.problem(rng) for _ in range(30))}
+    assert sorted(problems) == [0, 1, 2]
+    assert problems[2].question == "Guess: task 20\n\n(episode 2)"
+
+
+class Server:
+    """What a server of ORS offers through its SDK: two tasks with one tool, which ends the episode."""
+
+    server, name, namespace = "s", "sums", None
+    tool = SimpleNamespace(
+        name="submit",
+        description="Submit the sum.",
+        input_schema={"properties": {"answer": {"type": "integer"}}, "required": ["answer"]},
+    )
+
+    def list_tools(self):
+        return [self.tool]
+
+    def num_tasks(self, split):
+        return 2
+
+    def get_task(self, split, index):
+        return {"terms": index}
+
+    def list_tasks(self, split):
+        return [self.get_task(split, index) for index in range(2)]
+
+    @contextmanager
+    def session(self, split=None, index=0, secrets=None):
+        def call_tool(name, arguments):
+            paid = float(arguments["answer"] == index + 1)
+            blocks = [{"type": "text", "text": "thanks"}]
+            return SimpleNamespace(blocks=blocks, reward=paid, metadata=None, finished=True)
+
+        prompt = [{"type": "text", "text": f"What is {index}+1?"}]
+        yield SimpleNamespace(get_prompt=lambda: prompt, call_tool=call_tool, list_tools=lambda: [self.tool])
+
+
+def test_trls_specification_of_an_ors_server(monkeypatch):
+    client = SimpleNamespace(environments=SimpleNamespace(get=lambda name: Server()))
+    module = SimpleNamespace(OpenReward=lambda **_: client)
+    monkeypatch.setitem(sys.modules, "openreward", module)
+    monkeypatch.setattr(guessing, "ors", OpenRewardSpec("http://localhost:1"), raising=False)
+    monkeypatch.setattr(own_code, "load", lambda name: guessing.ors)
+    world = environment("ors")
+    (schema,) = world.tools()
+    assert schema["function"]["parameters"]["properties"]["answer"]["type"] == "integer"
+    problem = Problem("(episode 1)", "", 0, number=1)
+    assert world.player.begin(1).text == "What is 1+1?"
+
+    def submitted(answer: int) -> str:
+        return f'{CALL[0]}{{"name": "submit", "arguments": {{"answer": {answer}}}}}{CALL[1]}'
+
+    assert world.reward(problem, submitted(2)) == 1.0
+    assert world.reward(problem, submitted(3)) == 0.0
+    assert world.reward(problem, "") == 0.0
+    assert world.steps(problem, submitted(2) + submitted(2)) == [True]  # the episode is over then
 
 
 @pytest.mark.parametrize(
