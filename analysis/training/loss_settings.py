@@ -252,9 +252,11 @@ def _also(stage: GrpoStage) -> Iterator[str]:
         yield f"soft overlong punishment in the last {stage.soft_overlong_cache} tokens"
     if stage.old_logp_noise:
         yield f"noise {stage.old_logp_noise:g} on old log-probabilities"
+    corrected = "corrected" if args.vllm_importance_sampling_correction else "not corrected"
     if stage.max_staleness:
-        corrected = "corrected" if args.vllm_importance_sampling_correction else "not corrected"
         yield f"staleness {stage.max_staleness}, {corrected}"
+    if stage.sampler_precision:
+        yield f"sampled in {stage.sampler_precision}, {corrected}"
     if stage.replay:
         yield f"{stage.replay.share:.0%} replay, iterations of {stage.replay.every} steps"
     if stage.pass_k:

@@ -60,7 +60,7 @@ class Policy:
         self.sampler, self.share_prompts = sampler, share_prompts
         self.trainer, self.reference, self.in_rewards = trainer, reference, in_rewards
         args = trainer.args
-        inexact = args.use_vllm or sampler.ahead > 0
+        inexact = args.use_vllm or sampler.ahead > 0 or sampler.rounds
         self.corrects = inexact and args.vllm_importance_sampling_correction
         updates = args.steps_per_generation * args.num_iterations  # micro-batches that learn from a rollout
         aligned = args.gradient_accumulation_steps % updates == 0

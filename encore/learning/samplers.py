@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from encore.data.token_ids import prompt_ids
 from encore.models import lora
 from encore.sampling.decoding import sample
+from encore.sampling.rounded import rounded
 from encore.sampling.tools import ToolInWorld
 from encore.sampling.turns import CALLS, EPISODE, TURNS, Talk, converse
 
@@ -101,19 +102,31 @@ class ServerSampler(TrlSampler):
 class LeanSampler:
     """A sampler that uses our decoder of small models."""
 
-    exact = True
+    def __init__(self, trainer: Any, model: Any = None, precision: str | None = None):
+        """Sample from `model` or, if it is None, from the trainer's policy.
 
-    def __init__(self, trainer: Any, model: Any = None):
-        """Sample from `model` or, if it is None, from the trainer's policy."""
-        self.trainer, self.model = trainer, model
+        With `precision` sample from a copy in this precision, which encore/sampling/rounded.py makes.
+        """
+        self.trainer, self.model, self.precision = trainer, model, precision
+        self.exact = precision is None
+        self.copies: dict[int, Any] = {}  # the copy of the policy, by the optimizer step at which it was made
 
     def draw(
         self, contexts: TokenLists, cap: int, also: Sequence[int] = (), alike: int = 1
     ) -> tuple[TokenLists, Logps]:
         trainer = self.trainer
-        policy = lora.below(trainer.accelerator.unwrap_model(self.model or trainer.model))
+        policy = self._copied(lora.below(trainer.accelerator.unwrap_model(self.model or trainer.model)))
         ids, logps = sample(policy, contexts, cap, trainer.temperature, [*trainer.eos_token_ids, *also])
         return ids, [row[: len(completion)] for row, completion in zip(logps.tolist(), ids, strict=True)]
+
+    def _copied(self, policy: Any) -> Any:
+        """Return the policy, or its copy in the precision of the sampler."""
+        if self.precision is None:
+            return policy
+        step = self.trainer.state.global_step
+        if step not in self.copies:
+            self.copies = {step: rounded(policy, self.precision)}
+        return self.copies[step]
 
 
 class Sampler:
@@ -124,6 +137,11 @@ class Sampler:
 
     def __init__(self, trainer: Any, drawing: Draw):
         self.trainer, self.drawing = trainer, drawing
+
+    @property
+    def rounds(self) -> bool:
+        """Whether a copy of the policy samples, in a lower precision."""
+        return getattr(self.drawing, "precision", None) is not None
 
     def sample(self, prompts: list[str], cap: int) -> Sampled:
         """Sample completions of at most `cap` tokens; prompts of one group follow each other."""

@@ -68,6 +68,7 @@ class Method:
 
     rollouts: Options = field(default_factory=Options)
     lean: bool = False  # whether our decoder samples
+    sampler_precision: str | None = None  # the precision in which it samples; None for the policy's own
     share_prompts: bool = False  # whether a prompt is read once for all its completions
     tool: ToolInWorld | None = None
     max_rounds: int | None = None  # most rounds of dynamic sampling; None without dynamic sampling
@@ -245,7 +246,7 @@ def _sampler(trainer: Any, method: Method) -> Sampler:
     if method.teacher and method.teacher.on_policy < 1:
         drawing = EitherSampler(trainer, method.teacher)
     elif method.lean:
-        drawing = LeanSampler(trainer)
+        drawing = LeanSampler(trainer, precision=method.sampler_precision)
     elif method.max_staleness and trainer.args.use_vllm and trainer.args.vllm_mode == "server":
         drawing = ServerSampler(trainer)
     if method.tool:

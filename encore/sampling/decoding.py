@@ -20,6 +20,8 @@ from encore.models.sharded import is_sharded
 from encore.sampling.layers import weights
 
 NEVER = -1e9  # added to an attention score; finite, so that a row of padding alone has no NaN
+OF_HALF = -1e4  # the same in float16, whose largest number is 65504
+FLOAT32 = 4  # bytes of a number
 CROWDED = 0.8  # if a smaller share of a batch's rows is unfinished, the finished rows leave the batch
 BLOCK = 4096  # largest number of prompt tokens in one forward pass
 
@@ -35,7 +37,7 @@ class Prefilled:
 
     logits: torch.Tensor  # (rows, vocabulary): logits of the token after the prompt
     cache: Cache
-    bias: torch.Tensor  # (rows, 1, 1, time), NEVER at columns without a token
+    bias: torch.Tensor  # (rows, 1, 1, time), NEVER or OF_HALF at columns without a token
     gaps: torch.Tensor  # (rows,): the number of filled columns without a token, which are padding
     used: int
 
@@ -55,6 +57,7 @@ class Decoder:
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
+        self.never = OF_HALF if model.lm_head.weight.dtype == torch.float16 else NEVER
         with torch.no_grad():
             self.embedding, self.head = model.model.embed_tokens.weight, model.lm_head.weight
             self.norm = model.model.norm.weight
@@ -115,7 +118,8 @@ class Decoder:
         gaps = torch.tensor([width - len(rest) for rest in rests], device=device)
         columns = torch.arange(time, device=device)
         empty = (columns >= shared) & (columns < shared + gaps[:, None])  # (rows, time)
-        bias = torch.zeros_like(empty, dtype=self.embedding.dtype).masked_fill(empty, NEVER)[:, None, None]
+        bias = torch.zeros_like(empty, dtype=self.embedding.dtype).masked_fill(empty, self.never)
+        bias = bias[:, None, None]
         cache = self.empty(1, time)
         if shared:
             start = torch.tensor([prompts[0][:shared]], device=device)
@@ -134,14 +138,15 @@ class Decoder:
         for ids_of, places_of in zip(ids.split(size, dim=1), places.split(size, dim=1), strict=True):
             count, end = ids_of.shape[1], slot + ids_of.shape[1]
             later = torch.ones(count, end, dtype=torch.bool, device=ids.device).triu(slot + 1)
-            causal = bias[..., :end].masked_fill(later, NEVER)  # (rows, 1, n, end)
+            causal = bias[..., :end].masked_fill(later, self.never)  # (rows, 1, n, end)
             hidden = self.step(ids_of, places_of, slot, cache, causal)[:, -1]
             slot = end
         return hidden
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return logits (…, vocabulary) from the last layer's output (…, width)."""
-        return functional.linear(self.normed(hidden, self.norm), self.head)
+        """Return logits (…, vocabulary), float32 at least, from the last layer's output (…, width)."""
+        logits = functional.linear(self.normed(hidden, self.norm), self.head)
+        return logits.float() if logits.dtype.itemsize < FLOAT32 else logits
 
     def normed(self, values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return functional.rms_norm(values, weight.shape, weight, self.eps)

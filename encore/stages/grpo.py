@@ -98,6 +98,7 @@ def _method(stage: GrpoStage, ready: setup.Setup, log: CompletionsLog | None) ->
             learn_results=stage.learn_results,
         ),
         lean=stage.sampler == "lean",
+        sampler_precision=stage.sampler_precision,
         share_prompts=stage.share_prompts,
         tool=ToolInWorld(stage.tool, world) if stage.tool else None,
         max_rounds=stage.dynamic_sampling.max_rounds if stage.dynamic_sampling else None,

@@ -84,6 +84,9 @@ class GrpoStage(SamplingStage):
     # whether a prompt is read once for all its completions in a micro-batch, which saves much work if answers
     # are short; the results are equal up to rounding: encore/learning/shared_prompts.py
     share_prompts: bool = False
+    # the precision in which sampler lean samples, as an engine would: encore/sampling/rounded.py; by default
+    # the policy's
+    sampler_precision: Literal["bfloat16", "float16", "int8", "float8"] | None = None
     # standard deviation in nats of noise on old log-probabilities, as if the sampler differed from the policy
     old_logp_noise: NotNegative = 0.0
 
@@ -97,6 +100,12 @@ class GrpoStage(SamplingStage):
         args = self.args
         chosen = self.clip_cov or self.kl_cov or self.bottom_entropy_quantile or args.top_entropy_quantile < 1
         return args.loss_type in WHOLE and not (chosen or self.objective or self.share_prompts)
+
+    @rule
+    def _rounded_sampler(self) -> Iterator[Mistake]:
+        """Yield a mistake unless the sampler whose precision is set is the lean one."""
+        if self.sampler_precision and self.sampler != "lean":
+            yield "sampler_precision", "of sampler lean alone; write it, or leave the precision out"
 
     @rule
     def _shared_prompts(self) -> Iterator[Mistake]:

@@ -37,6 +37,7 @@ SAMPLERS: dict[str, dict[str, Any]] = {
     "transformers": {},
     "learned": {"sampler": "lean", "learn_results": True},
     "ahead": {"sampler": "lean", "max_staleness": 2},
+    "rounded": {"sampler": "lean", "sampler_precision": "int8"},  # with TRL's correction, its default
     "lake": {
         "sampler": "lean",
         "task": LAKE,

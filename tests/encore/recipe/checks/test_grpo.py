@@ -110,6 +110,7 @@ def test_sound(sound):
             stage(tool=TOOL | {"name": "frozen_lake"}),
             "^tool.name: the calls act in world frozen_lake, but the task's world is chain; set task.world",
         ),
+        (stage(sampler_precision="int8"), "^sampler_precision: of sampler lean alone; write it, or leave"),
         (stage(tool=ACTS), "^tool.name: the calls act in the environment of the task; name it: task.environ"),
         (
             stage(task=GUESS, tool=ACTS | {"call": ["<tool>", "</tool>"]}),
