@@ -82,7 +82,7 @@ class Test(Comparison):
     #   log10 of a fraction 0.1 · value_loss 0.1 · spread of ratios 0.01
     #   gold, proxy and a stage's reward by a reward model, in standard deviations   0.1
     #   kl and log-ratios, nats a sequence 0.5 · entropy, nats a token 0.05 · divergence from a teacher,
-    #   nats a token, 0.01 · length, tokens 1
+    #   nats a token, 0.01 · sampler_gap, nats a token, 0.0001 · length, tokens 1
     #   collapsed/…, crossed, rates over seeds and resamples   0.2 · gained, lost and their like, shares of
     #   problems, 0.02 · perplexity 0.05
     #   updates_to/…, samples_to/…, flops_to/…, seconds_to/…   a tenth of the run's budget

@@ -25,6 +25,7 @@ CONVENTION = {
     r"/cut/|/regret$": 0.02,
     r"entropy$": 0.05,
     r"divergence$": 0.01,
+    r"sampler_gap$": 0.0001,
     r"win_rate$": 0.05,
     r"^logratio/|/(forward_)?kl$": 0.5,
     r"(^|/)length(_\w+)?(/|$)": 1,

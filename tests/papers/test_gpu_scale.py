@@ -40,6 +40,7 @@ EXPECTED |= {
         "language_mixing",
         "multi_turn",
         "dpo_family",
+        "mismatch",
     )
 }  # without a model of the Hub
 EXPECTED |= {name: {"cpu"} for name in (*SWEEPS, "bandit")} | {"smoke": {"cpu", "gpu"}}
