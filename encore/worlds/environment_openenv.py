@@ -101,9 +101,8 @@ class OpenEnvSession:
         """Return the server's result of an action. Raises Refused if the action does not fit its schema."""
         try:
             return self.client.step(action)
-        except (
-            RuntimeError
-        ) as error:  # the client knows one kind of error, with the server's code in its text
+        except RuntimeError as error:
+            # the client has one kind of error, with the server's code in its text
             if "VALIDATION_ERROR" in str(error):
                 raise Refused("the arguments do not fit the tool") from None
             raise

@@ -9,12 +9,11 @@ from encore import own_code
 from encore.errors import UserError, nearest
 from encore.worlds.calculator import ERROR
 from encore.worlds.environment_open import opened
-from encore.worlds.environment_session import Arguments, Observed, Refused, Schema, Session, Source
+from encore.worlds.environment_session import Observed, Refused, Schema, Session, Source, parsed
 
 KEPT = 50_000  # largest number of calls whose observations are remembered
 REPLAYED = 8  # number of episodes that are played twice, whether or not they are in memory
 SHOWN = 80  # characters of an observation in a message
-EXPECTED = 'expected {"name": a tool, "arguments": {…}} as JSON'
 NOT_AGAIN = "when played again; an environment must follow from the number that reset gets"
 
 
@@ -156,7 +155,7 @@ class Player:
 
     def _call(self, session: Session, state: Episode) -> Observed:
         """Return what follows the last call of `state` in a session that stands before this call."""
-        name, arguments, wrong = _parsed(state.calls[-1])
+        name, arguments, wrong = parsed(state.calls[-1])
         if not wrong and name not in self.tools:
             wrong = f'no tool "{name}"{nearest(name, [*self.tools])}' if self.tools else "there are no tools"
         if wrong:
@@ -180,15 +179,3 @@ class Player:
         """Return the words that begin a message on what happened after the last call of `state`."""
         call = f", call {len(state.calls)}" if state.calls else ""
         return f"environment {self.name}, episode {state.number}{call}"
-
-
-def _parsed(call: str) -> tuple[str, Arguments, str]:
-    """Return the name and the arguments of a call, and what is wrong with it, "" if nothing is."""
-    try:
-        read = json.loads(call)
-    except (ValueError, RecursionError):
-        return "", {}, EXPECTED
-    arguments = read.get("arguments", {}) if isinstance(read, dict) else None
-    if not isinstance(arguments, dict) or not isinstance(read.get("name"), str):
-        return "", {}, EXPECTED
-    return read["name"], arguments, ""

@@ -1,5 +1,6 @@
 """The protocol of an environment in the world `environment`: sessions that play episodes, one by one."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -8,6 +9,7 @@ from encore.errors import UserError
 
 Schema = Mapping[str, Any]  # the JSON schema of a tool, as chat templates take it
 Arguments = Mapping[str, Any]  # the arguments of a call, or of an environment, by their names
+EXPECTED = 'expected {"name": a tool, "arguments": {…}} as JSON'
 
 
 class Refused(UserError):
@@ -77,3 +79,15 @@ class Source(Protocol):
     def session(self) -> Session:
         """Return a new session."""
         ...
+
+
+def parsed(call: str) -> tuple[str, Arguments, str]:
+    """Return the name and the arguments of a call, and what is wrong with it, "" if nothing is."""
+    try:
+        read = json.loads(call)
+    except (ValueError, RecursionError):
+        return "", {}, EXPECTED
+    arguments = read.get("arguments", {}) if isinstance(read, dict) else None
+    if not isinstance(arguments, dict) or not isinstance(read.get("name"), str):
+        return "", {}, EXPECTED
+    return read["name"], arguments, ""

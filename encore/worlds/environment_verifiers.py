@@ -7,6 +7,7 @@ library's own harness plays it. The other keys of the task are fields of the tas
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
 from itertools import islice
@@ -19,10 +20,19 @@ from pydantic import ValidationError
 
 from encore.errors import UserError, first_line
 from encore.worlds.environment_class import text_of, waited
-from encore.worlds.environment_session import Arguments, Refused, Schema, Session
+from encore.worlds.environment_session import Arguments, Refused, Schema, Session, parsed
 
 MOST = 10_000  # largest number of tasks that are read of a taskset, which may have no end
-END = "</tool_call>"
+BEGIN, END = "<tool_call>", "</tool_call>"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that a tool has answered."""
+
+    name: str
+    arguments: Arguments
+    result: str
 
 
 class Verifiers:
@@ -80,7 +90,7 @@ class VerifiersSession:
         self.trace: Any = None
         self.server: Any = None
         self.tools: list[Schema] = []
-        self.calls: list[tuple[str, str, str]] = []  # the name, arguments and result of each call
+        self.calls: list[Call] = []  # the calls that a tool has answered
         self.over, self.reward_of_call = False, None
 
     @property
@@ -95,7 +105,7 @@ class VerifiersSession:
 
     def call(self, name: str, arguments: Arguments) -> str:
         text = waited(self._called(name, dict(arguments)))
-        self.calls.append((name, text_of(dict(arguments)), text))
+        self.calls.append(Call(name, arguments, text))
         return text
 
     def reward(self, completion: str) -> float:
@@ -110,9 +120,8 @@ class VerifiersSession:
             *type(self.task).toolsets(self.task.config),
             *type(self.taskset).toolsets(self.taskset.config),
         ]
-        state = next(
-            (made for made in (each.state for each in toolsets) if type(made) is not vf.State), vf.State()
-        )
+        states = [toolset.state for toolset in toolsets]
+        state = next((state for state in states if type(state) is not vf.State), vf.State())
         self.trace = vf.Trace.model_construct(
             task=vf.TraceTask(type=type(self.task).__name__, data=data), state=state
         )
@@ -157,16 +166,25 @@ def _share(toolset: Any, state: Any) -> None:
     toolset._pull_state, toolset._push_state = pull, push
 
 
-def _nodes(task: Any, completion: str, calls: Sequence[tuple[str, str, str]]) -> list[Any]:
-    """Return the messages of a trace: a task's prompt, and a completion with its calls and their results."""
-    said = completion.split(END)
+def _nodes(task: Any, completion: str, calls: Sequence[Call]) -> list[Any]:
+    """Return the messages of a trace: a task's prompt, and a completion with its calls and their results.
+
+    A call that no tool has answered, such as one that is malformed, remains text.
+    """
+    *turns, last = completion.split(END)
     messages: list[tuple[Any, bool]] = [(vf.UserMessage(content=task.data.prompt_text), False)]
-    for number, (name, arguments, result) in enumerate(calls):
-        asked = vf.ToolCall(id=str(number), name=name, arguments=arguments)
-        text = said[number].rpartition("<tool_call>")[0] if number < len(said) else ""
+    left = [*calls]
+    for turn in turns:
+        text, _, said = turn.rpartition(BEGIN)
+        name, arguments, _ = parsed(said)
+        if not left or (name, arguments) != (left[0].name, left[0].arguments):
+            messages.append((vf.AssistantMessage(content=turn + END), True))
+            continue
+        call, number = left.pop(0), str(len(messages))
+        asked = vf.ToolCall(id=number, name=call.name, arguments=text_of(dict(call.arguments)))
         messages.append((vf.AssistantMessage(content=text, tool_calls=[asked]), True))
-        messages.append((vf.ToolMessage(tool_call_id=str(number), name=name, content=result), False))
-    messages.append((vf.AssistantMessage(content=said[-1]), True))
+        messages.append((vf.ToolMessage(tool_call_id=number, name=call.name, content=call.result), False))
+    messages.append((vf.AssistantMessage(content=last), True))
     return [
         vf.MessageNode(parent=place - 1 if place else None, message=message, sampled=sampled)
         for place, (message, sampled) in enumerate(messages)

@@ -38,8 +38,10 @@ class Guess(vf.Task[Fruit, Asked]):
 
     @vf.reward(weight=-0.1)
     async def asked(self, trace) -> float:
-        """A price for each letter, and for each message of a tool, which must agree."""
-        assert len(trace.tool_messages) == trace.state.letters
+        """A price for each letter; each that was answered is a message, after the turn that asked for it."""
+        answered = [m.content for m in trace.tool_messages]
+        assert len(answered) <= trace.state.letters
+        assert all(text in self.data.word for text in answered)
         return float(trace.state.letters)
 
 

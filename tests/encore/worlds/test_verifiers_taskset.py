@@ -47,6 +47,8 @@ def test_tools_act_on_the_state_that_rewards_read():
     assert world.reward(of(1), word) == 1.0
     assert world.verify(of(1), asked + word)
     assert not world.verify(of(2), word)
+    refused = "".join(f"{CALL[0]}{text}{CALL[1]}" for text in ("?", call(99), call("x")))
+    assert world.reward(of(1), refused + asked + word) == pytest.approx(0.7)  # the tool has counted 99 too
 
 
 @pytest.mark.parametrize(
