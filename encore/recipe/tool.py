@@ -31,13 +31,6 @@ def _known(name: str) -> str:
     return name
 
 
-def _around(
-    keys: Mapping[str, Any], of_environment: tuple[str, str], other: tuple[str, str]
-) -> tuple[str, str]:
-    """Return the default texts around a call or a result of the tool that `keys` name."""
-    return of_environment if keys.get("name") == environment.KEY else other
-
-
 class Tool(Model):
     """A tool that the policy may call (encore/sampling/tools.py)."""
 
