@@ -83,7 +83,7 @@ def gap(precision: str | None) -> float:
         logps[row, : len(ids)].double() - log_probs(built, prompts[row], ids, 1.0)
         for row, ids in enumerate(drawn)
     ]
-    return float(torch.cat(differences).abs().mean())
+    return float(torch.cat(differences).detach().abs().mean())
 
 
 def test_the_gap_follows_the_precision():
