@@ -25,12 +25,11 @@ from typing import Any, ClassVar
 
 from encore.errors import UserError
 from encore.worlds.environment_player import Episode, Limits, Player
-from encore.worlds.environment_session import Arguments, Schema
+from encore.worlds.environment_session import CALL, Arguments, Schema
 from encore.worlds.episodes import MOST, Turn
 from encore.worlds.protocol import Document, Problem
 
 KEY = "environment"  # key of a task; name of the world, of its tool and of its reward
-CALL = ("<tool_call>", "</tool_call>")  # the tags of a call, as in the chat templates of Hermes and Qwen
 LIBRARIES = ("openenv", "verifiers")
 MARK = re.compile(r"\(episode [0-9]{1,18}\)")  # the end of a question
 # keys of a task that are no arguments of the environment

@@ -43,6 +43,7 @@ class OfClass:
             self.rows, self.make = bounded(spec, "train_dataset"), bounded(spec, "environment_factory")
         check_arguments(self.make, name, arguments)
         instance = self._instance()
+        self.spare = [instance]  # the first session has it, for an instance may take long to make
         self._tools = [_schema(name, method) for method in _methods(instance).values()]
         self.numbered = [] if self.rows is not None else _numbered(name, instance)
 
@@ -55,7 +56,8 @@ class OfClass:
         return self._tools
 
     def session(self) -> Session:
-        return ClassSession(self._instance(), self.numbered, self.rows)
+        instance = self.spare.pop() if self.spare else self._instance()
+        return ClassSession(instance, self.numbered, self.rows)
 
     def _instance(self) -> Any:
         return own_code.bounded(f"environment {self.name}", self.make, self.seconds)(**self.arguments)

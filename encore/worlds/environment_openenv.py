@@ -13,7 +13,7 @@ from openenv import GenericEnvClient
 
 from encore.errors import UserError, first_line
 from encore.worlds.environment_class import text_of
-from encore.worlds.environment_session import Arguments, Refused, Schema, Session
+from encore.worlds.environment_session import Arguments, Refused, Schema, Session, schema
 
 OF_MCP = ("Action", "CallToolAction", "ListToolsAction")  # titles of the action's schema in MCP environments
 NOT_SHOWN = ("done", "reward", "metadata")  # fields of an observation that a policy does not see
@@ -28,6 +28,7 @@ class OpenEnv:
 
     def __init__(self, url: str):
         self.url = url.rstrip("/")
+        self.spare: list[Session] = []  # the connection that has listed the tools
 
     @cached_property
     def is_mcp(self) -> bool:
@@ -38,20 +39,22 @@ class OpenEnv:
         return self._tools
 
     def session(self) -> Session:
-        return OpenEnvSession(self.url, self.is_mcp)
+        self.tools()  # first, because a server may allow one connection alone
+        return self.spare.pop() if self.spare else OpenEnvSession(self.url, self.is_mcp)
 
     @cached_property
     def _tools(self) -> list[Schema]:
         if not self.is_mcp:
             fields = {k: v for k, v in self._action.get("properties", {}).items() if k != "metadata"}
             needed = [key for key in self._action.get("required", []) if key in fields]
-            schema = {"type": "object", "properties": fields, "required": needed}
+            parameters = {"type": "object", "properties": fields, "required": needed}
             about = self._action.get("description", "Take a step in the environment.").strip()
-            return [_function(STEP, about, schema)]
+            return [schema(STEP, about, parameters)]
         session = OpenEnvSession(self.url, True)
         session.reset(0)
         listed = session.step({"type": "list_tools"}).observation["tools"]
-        return [_function(t["name"], t.get("description") or "", t.get("input_schema") or {}) for t in listed]
+        self.spare = [session]
+        return [schema(t["name"], t.get("description") or "", t.get("input_schema") or {}) for t in listed]
 
     @cached_property
     def _action(self) -> Schema:
@@ -109,14 +112,6 @@ class OpenEnvSession:
 
     def reward(self, completion: str) -> float:
         return sum(self.rewards)
-
-
-def _function(name: str, about: str, parameters: Schema) -> Schema:
-    """Return the JSON schema of a tool in the form of chat templates."""
-    return {
-        "type": "function",
-        "function": {"name": name, "description": about, "parameters": dict(parameters)},
-    }
 
 
 def _shown(observation: Arguments) -> str:

@@ -158,9 +158,9 @@ class Player:
         name, arguments, wrong = parsed(state.calls[-1])
         if not wrong and name not in self.tools:
             wrong = f'no tool "{name}"{nearest(name, [*self.tools])}' if self.tools else "there are no tools"
-        if wrong:
-            return Observed(f"{ERROR}: {wrong}", good=False, state=session.state, over=session.over)
         try:
+            if wrong:
+                raise Refused(wrong)
             text = own_code.bounded(self._label(state), session.call, self.limits.seconds)(name, arguments)
         except Refused as refusal:
             return Observed(f"{ERROR}: {refusal}", good=False, state=session.state, over=session.over)

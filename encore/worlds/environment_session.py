@@ -9,6 +9,7 @@ from encore.errors import UserError
 
 Schema = Mapping[str, Any]  # the JSON schema of a tool, as chat templates take it
 Arguments = Mapping[str, Any]  # the arguments of a call, or of an environment, by their names
+CALL = ("<tool_call>", "</tool_call>")  # the tags of a call, as in the chat templates of Hermes and Qwen
 EXPECTED = 'expected {"name": a tool, "arguments": {…}} as JSON'
 
 
@@ -79,6 +80,12 @@ class Source(Protocol):
     def session(self) -> Session:
         """Return a new session."""
         ...
+
+
+def schema(name: str, about: str, parameters: Schema) -> Schema:
+    """Return the JSON schema of a tool from the schema of its parameters."""
+    function = {"name": name, "description": about, "parameters": dict(parameters)}
+    return {"type": "function", "function": function}
 
 
 def parsed(call: str) -> tuple[str, Arguments, str]:

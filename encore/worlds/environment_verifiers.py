@@ -20,10 +20,9 @@ from pydantic import ValidationError
 
 from encore.errors import UserError, first_line
 from encore.worlds.environment_class import text_of, waited
-from encore.worlds.environment_session import Arguments, Refused, Schema, Session, parsed
+from encore.worlds.environment_session import CALL, Arguments, Refused, Schema, Session, parsed, schema
 
 MOST = 10_000  # largest number of tasks that are read of a taskset, which may have no end
-BEGIN, END = "<tool_call>", "</tool_call>"
 
 
 @dataclass(frozen=True)
@@ -133,17 +132,7 @@ class VerifiersSession:
             await toolset.setup_task(data)
             toolset.register(self.server)
         listed = await self.server.list_tools()
-        self.tools = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description or "",
-                    "parameters": tool.input_schema,
-                },
-            }
-            for tool in listed
-        ]
+        self.tools = [schema(tool.name, tool.description or "", tool.input_schema) for tool in listed]
         return "\n\n".join(text for text in (data.system_prompt, data.prompt_text) if text)
 
     async def _called(self, name: str, arguments: Arguments) -> str:
@@ -171,14 +160,14 @@ def _nodes(task: Any, completion: str, calls: Sequence[Call]) -> list[Any]:
 
     A call that no tool has answered, such as one that is malformed, remains text.
     """
-    *turns, last = completion.split(END)
+    *turns, last = completion.split(CALL[1])
     messages: list[tuple[Any, bool]] = [(vf.UserMessage(content=task.data.prompt_text), False)]
     left = [*calls]
     for turn in turns:
-        text, _, said = turn.rpartition(BEGIN)
+        text, _, said = turn.rpartition(CALL[0])
         name, arguments, _ = parsed(said)
         if not left or (name, arguments) != (left[0].name, left[0].arguments):
-            messages.append((vf.AssistantMessage(content=turn + END), True))
+            messages.append((vf.AssistantMessage(content=turn + CALL[1]), True))
             continue
         call, number = left.pop(0), str(len(messages))
         asked = vf.ToolCall(id=number, name=call.name, arguments=text_of(dict(call.arguments)))

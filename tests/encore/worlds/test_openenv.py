@@ -81,9 +81,9 @@ class Tools(MCPEnvironment):
         return State()
 
 
-def served(environment, action, observation) -> str:
-    """The address of a server of an environment, which runs until the process ends."""
-    app = create_app(environment, action, observation, max_concurrent_envs=16)
+def served(environment, action, observation, most: int = 16) -> str:
+    """The address of a server of an environment for `most` connections, until the process ends."""
+    app = create_app(environment, action, observation, max_concurrent_envs=most)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
@@ -154,6 +154,17 @@ def test_the_tools_of_an_mcp_environment_are_the_policys():
     assert schema["function"]["description"] == "Double a number."
     turn = observe(world, "(episode 0)", [call(21, "double")])
     assert "42" in turn.observation
+
+
+def test_a_server_for_one_connection_is_enough():
+    """The connection that lists the tools plays the first episode."""
+    from openenv.core.env_server.mcp_types import CallToolAction, CallToolObservation
+
+    url = served(Tools, CallToolAction, CallToolObservation, most=1)
+    world = make({"environment": "openenv", "url": url, "sessions": 1})
+    turns = [observe(world, f"(episode {number})", [call(number, "double")]) for number in (3, 4)]
+    assert "6" in turns[0].observation
+    assert "8" in turns[1].observation
 
 
 def test_no_server_is_one_line():
