@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from analysis.numbers.means import DASH, duration
+from analysis.numbers.means import DASH
 from analysis.numbers.run import Run
 from analysis.numbers.settings import settings
 from encore.recipe.document import CHOSEN
@@ -17,20 +17,38 @@ from encore.runtime import suite
 
 
 def differences(run: Run) -> pd.DataFrame:
-    """Return a row for each resolved setting in which an arm differs from the first arm, with both values."""
-    base = dict(settings(run, run.arms[0]))
+    """Return a row for each resolved setting in which an arm differs from the first arm, with both values.
+
+    A stage or an evaluation that only one of the two arms has is one row. An input that is the same stage as
+    run by each of the two arms is not a difference.
+    """
+    first = run.arms[0]
+    base = dict(settings(run, first))
     rows = []
     for arm in run.arms[1:]:
         arm_settings = dict(settings(run, arm))
-        for key in [*arm_settings, *(key for key in base if key not in arm_settings)]:
-            if arm_settings.get(key) != base.get(key):
-                theirs, ours = (side.get(key, DASH) for side in (base, arm_settings))
-                rows.append({"arm": arm, "setting": key, run.arms[0]: theirs, "here": ours})
-    return pd.DataFrame(rows, columns=["arm", "setting", run.arms[0], "here"])
+        values = {first: _of_common_parts(base, arm_settings), arm: _of_common_parts(arm_settings, base)}
+        for key in dict.fromkeys([*values[arm], *values[first]]):
+            theirs, ours = (values[side].get(key, DASH) for side in (first, arm))
+            if theirs not in (ours, f"{ours.removesuffix(f'@{arm}')}@{first}"):
+                rows.append({"arm": arm, "setting": key, first: theirs, "here": ours})
+    return pd.DataFrame(rows, columns=["arm", "setting", first, "here"])
+
+
+def _of_common_parts(arm_settings: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """Return an arm's settings, in which a stage or an evaluation that the other arm lacks is one entry."""
+    common = {_part(key) for key in others}
+    kinds = {part: arm_settings.get(f"{part}.run", "evaluated") for part in map(_part, arm_settings)}
+    whole = {part: kind for part, kind in kinds.items() if part not in common}
+    return {key: value for key, value in arm_settings.items() if _part(key) in common} | whole
+
+
+def _part(key: str) -> str:
+    return key.partition(".")[0]
 
 
 def facts(jobs: pd.DataFrame) -> dict[str, list[str]]:
-    """Return each fact (commit, versions, hardware, start, FLOPs formula) -> its distinct values."""
+    """Return each fact (commit, versions, hardware, start, resumes, FLOPs formula) -> its distinct values."""
     rows = jobs.to_dict("records")
     commits = [_commit(row) for row in rows]
     counted = [f"{row['stage']}: {row['flops_formula']}" for row in rows if not pd.isna(row["flops_formula"])]
@@ -39,6 +57,7 @@ def facts(jobs: pd.DataFrame) -> dict[str, list[str]]:
         "versions": _distinct([_pairs(row["versions"]) for row in rows]),
         "hardware": _distinct([_pairs(row["hardware"]) for row in rows]),
         "started": _distinct([str(row["started"]) for row in rows])[:1],
+        "resumed": [f"{resumed} of {len(rows)} jobs"] if (resumed := int((jobs.resumed > 0).sum())) else [],
         "FLOPs": _distinct(counted),
     }
 
@@ -72,22 +91,6 @@ def _pairs(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {entry}" for name, entry in value.items() if entry != [])
     return str(value)
-
-
-def runs(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of jobs for readers, with a row for each stage that was run."""
-    return pd.DataFrame(
-        {
-            "stage": jobs.stage,
-            "arm": jobs.arm,
-            "seed": jobs.seed,
-            "started": jobs.started,
-            "wall-clock": jobs.wall_s.map(duration),
-            "steps": jobs.steps,
-            "resumed": jobs.resumed,
-            "commit": jobs.commit.astype(str).str[:10],
-        }
-    )
 
 
 def citation(path: Path) -> str:

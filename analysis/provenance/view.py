@@ -38,7 +38,6 @@ class Page:
     total: pd.Series  # the last row of the table of cost
     of_a_seed: Mapping[str, float]  # claim -> seconds of one more seed of its arms
     elapsed: float  # seconds during which any stage ran; `total` has the sum over stages
-    runs: Cells
     citation: str
 
 
@@ -68,7 +67,6 @@ def view(run: Run, result: Provenance) -> View:
         total=result.cost.iloc[-1],
         of_a_seed=of_a_seed(run, result.jobs),
         elapsed=elapsed(result.jobs),
-        runs=cells(configuration.runs(result.jobs)),
         citation=configuration.citation(suite.folder(run.root) / "CITATION.cff"),
     )
     return View([health, cost, registered], [], page)

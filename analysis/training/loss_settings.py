@@ -142,7 +142,8 @@ def _(stage: DistillationStage) -> dict[str, str]:
         "updates per rollout": _updates(stage),
         "group size": str(args.num_generations),
         "learning rate": f"{args.learning_rate:g}",
-        "also": f"{sampling} rollouts by the policy itself",
+        "also": f"{sampling} rollouts by the policy itself"
+        + ("; its own teacher" if stage.hindsight else ""),
     }
 
 

@@ -6,7 +6,8 @@ sampled, or for a share of the rollouts the teacher (Agarwal et al. 2024, arXiv 
     D(\pi_teacher(. | x, y_<t), \pi(. | x, y_<t)), with D a generalized Jensen-Shannon divergence
 
 No gradient flows through the sampling. TRL's function computes D from hidden states and heads, so that the
-logits of a large vocabulary never exist all at once.
+logits of a large vocabulary never exist all at once. A teacher with hindsight reads another prompt than the
+policy (`hindsight.py`), and x is then the prompt of each.
 """
 
 import random
@@ -18,10 +19,13 @@ import torch
 from torch import Tensor
 from trl.kernels.chunked_divergence import ChunkedDivergenceFunction
 from trl.models.utils import _ForwardRedirection
+from trl.trainer.callbacks import SyncRefModelCallback
 
+from encore.learning.hindsight import Hindsight
 from encore.learning.measures import Measures
 from encore.learning.minibatch import Minibatch
-from encore.learning.reference import HALVES, placed, rounded
+from encore.learning.reference import HALVES, Reference, placed, rounded
+from encore.learning.resumable import State
 from encore.learning.rollouts import Rollouts
 from encore.learning.samplers import Draw, LeanSampler, Logps, TokenLists
 from encore.models import lora
@@ -36,6 +40,7 @@ class Teacher:
     model: Any
     interpolation: float  # 0 for KL(teacher || policy), 1 for KL(policy || teacher), between them JSD
     on_policy: float = 1.0  # share of the rollouts that the policy samples
+    hindsight: Hindsight | None = None  # what the teacher is shown; None if it reads the policy's prompts
 
 
 class EitherSampler:
@@ -65,9 +70,19 @@ class Distillation:
         self.interpolation = teacher.interpolation
         # runs a function of the bare policy through the forward pass of its wrapper
         self.redirected = _ForwardRedirection()
-        if half := HALVES.get(trainer.accelerator.mixed_precision):
+        self.follows = trainer.args.sync_ref_model
+        half = HALVES.get(trainer.accelerator.mixed_precision)
+        if half and not self.follows:  # small steps of a teacher that follows would be lost
             rounded(teacher.model, half)
         self.teacher = placed(teacher.model.requires_grad_(False), trainer, learns=False).eval()
+        if self.follows:
+            trainer.add_callback(SyncRefModelCallback(self.teacher, trainer.accelerator))
+
+    def state(self) -> State | None:
+        return Reference(self.teacher, self.follows).state()
+
+    def restore(self, state: State | None) -> None:
+        Reference(self.teacher, self.follows).restore(state)
 
     def loss(self, model: Any, minibatch: Minibatch) -> Tensor:
         """Return the part, (), that a micro-batch adds to the loss of an optimizer step."""
@@ -90,16 +105,20 @@ class Distillation:
 
         Rows of like length run together, without the padding on the left.
         """
-        ids, lengths = to_the_left(minibatch.ids, minibatch.mask)
-        learned = torch.cat([torch.zeros_like(minibatch.prompt_mask), minibatch.loss_mask], dim=1)
-        learned = to_the_left(learned, minibatch.mask)[0].bool()  # (B, P + T) in the order of `ids`
+        ids, lengths, learned = _in_line(minibatch, minibatch.prompt_ids, minibatch.prompt_mask)
+        taught_ids, taught_lengths, taught_learned = ids, lengths, learned
+        prompts, mask = minibatch.taught_prompt_ids, minibatch.taught_prompt_mask
+        if prompts is not None and mask is not None:
+            taught_ids, taught_lengths, taught_learned = _in_line(minibatch, prompts, mask)
         sums = []
         for piece in longest_first(lengths, piece_rows(len(ids))):
-            width = max(2, int(lengths[piece[0]]))
-            tokens, predicted = ids[piece, :width], learned[piece, 1:width]
+            width, taught_width = (max(2, int(of[piece].max())) for of in (lengths, taught_lengths))
             with torch.no_grad():
-                taught = self.states(self.teacher, tokens, predicted)
-            sums.append(self.apart(policy, self.states(policy, tokens, predicted), taught))
+                taught = self.states(
+                    self.teacher, taught_ids[piece, :taught_width], taught_learned[piece, 1:taught_width]
+                )
+            states = self.states(policy, ids[piece, :width], learned[piece, 1:width])
+            sums.append(self.apart(policy, states, taught))
         divergences, entropies = zip(*sums, strict=True)
         return torch.stack(divergences).sum(), torch.stack(entropies).sum()
 
@@ -122,6 +141,18 @@ class Distillation:
             *(self.interpolation, self.trainer.temperature, *of_policy, *of_teacher[2:]),
         )
         return divergence.sum(), entropy.sum()
+
+
+def _in_line(minibatch: Minibatch, prompt_ids: Tensor, prompt_mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return completions after their prompts, (B, P + T), with padding on the right, and each text's length.
+
+    The third tensor, (B, P + T) of bool, marks the tokens in the loss.
+    """
+    ids = torch.cat([prompt_ids, minibatch.completion_ids], dim=1)
+    mask = torch.cat([prompt_mask, minibatch.completion_mask], dim=1)
+    learned = torch.cat([torch.zeros_like(prompt_mask), minibatch.loss_mask], dim=1)
+    left, lengths = to_the_left(ids, mask)
+    return left, lengths, to_the_left(learned, mask)[0].bool()
 
 
 def _head(model: Any) -> tuple[Tensor, Tensor | None, float, float | None]:

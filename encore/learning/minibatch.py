@@ -60,6 +60,10 @@ class Minibatch(Tokens):
     noise: Tensor | None = None  # (B, T) noise that is added to log pi_old
     values: Tensor | None = None  # (B, T) the critic's values when the completions were sampled
     returns: Tensor | None = None  # (B, T) the targets of the critic
+    # (B, H) the prompts from which a teacher predicts the completions, padded on the left; None if the
+    # teacher reads the policy's prompts
+    taught_prompt_ids: Tensor | None = None
+    taught_prompt_mask: Tensor | None = None  # (B, H) 1 at real tokens
 
 
 def rows(batch: AnyTokens, chosen: Sequence[int] | Tensor | slice) -> AnyTokens:

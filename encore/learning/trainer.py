@@ -8,7 +8,8 @@
 | estimator    | `estimators`: advantages of groups, of a moving average, of steps, of a critic             |
 | policy       | `policy`: log-probabilities of policy, old policy and reference                            |
 | objective    | `objectives.grpo.loss`, or a user's objective                                              |
-| distillation | `distillation`: the loss in place of policy and objective, if there is a teacher           |
+| distillation | `distillation`: the loss in place of policy and objective, if there is a teacher;          |
+|              | `hindsight`: what the policy is shown if it is its own teacher                             |
 | extra losses | `critic` and `ptx`                                                                         |
 | measures     | `measures`: the metrics of the log lines                                                   |
 
@@ -30,6 +31,7 @@ from encore.learning.ahead import AheadSampler
 from encore.learning.critic import LearningCritic
 from encore.learning.distillation import Distillation, EitherSampler, Teacher
 from encore.learning.entropy import EntropyBonus
+from encore.learning.hindsight import OfHindsight
 from encore.learning.measures import Measures
 from encore.learning.minibatch import Minibatch
 from encore.learning.mixed_groups import MixedGroups
@@ -222,7 +224,7 @@ def _assembled(trainer: Any, method: Method) -> Parts:
         extra_losses.append(critic.loss)
         kept["critic"] = critic
     elif method.teacher:
-        estimator = estimators.Unrewarded()
+        estimator = _of_teacher(method.teacher, trainer, measures)
     else:
         estimator = estimators.of_stage(method.advantage, args, method.read_steps, method.pass_k)
     if method.ptx:
@@ -237,7 +239,16 @@ def _assembled(trainer: Any, method: Method) -> Parts:
     level = method.importance_ratio or args.importance_sampling_level
     objective = method.objective or partial(grpo.loss, level=level, limit=method.limit)
     distillation = Distillation(method.teacher, trainer, rollouts, measures) if method.teacher else None
+    if distillation and distillation.follows:
+        kept["teacher"] = distillation
     return Parts(policy, rollouts, measures, objective, extra_losses, kept, distillation)
+
+
+def _of_teacher(teacher: Teacher, trainer: Any, measures: Measures) -> estimators.Estimator:
+    """Return the estimator of distillation, where a teacher stands for advantages."""
+    if teacher.hindsight is None:
+        return estimators.Unrewarded()
+    return OfHindsight(teacher.hindsight, trainer.num_generations, trainer.processing_class, measures)
 
 
 def _sampler(trainer: Any, method: Method) -> Sampler:

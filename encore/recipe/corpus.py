@@ -19,6 +19,8 @@ class CorpusPart(Model):
     """A further task of a corpus, with its share of the documents."""
 
     task: CorpusTask
+    # as the template of the stage; {response}, where it stands, is the document's own completion, so that the
+    # policy learns to use a response that a prompt shows
     template: str
     mixture: Mixture
     share: PartOfAll

@@ -4,17 +4,21 @@
         --input policy=results/…/metrics.json --input teacher=results/…/metrics.json …
 
 The policy samples completions, and learns at each of their tokens what the teacher would say next
-(encore/learning/distillation.py). The rollouts are made as in stage `grpo`, but nothing learns from rewards:
-the rewards that the stage names are measured, and so is accuracy. With `on_policy` below 1 the teacher
-samples a share of the rollouts. Policy and teacher must have the same tokenizer. `args` has the fields of
-TRL's GRPOConfig that concern rollouts, batches and the optimizer.
+(encore/learning/distillation.py). With `hindsight` the teacher is the policy itself, which is shown a right
+response of the group (encore/learning/hindsight.py). The rollouts are made as in stage `grpo`, but nothing
+learns from rewards: the rewards that the stage names are measured, and so is accuracy. With `on_policy` below
+1 the teacher samples a share of the rollouts. Policy and teacher must have the same tokenizer. `args` has the
+fields of TRL's GRPOConfig that concern rollouts, batches and the optimizer.
 """
 
 from functools import partial
 from typing import Any
 
+from encore.data import forms
+from encore.data.token_ids import prompt_ids
 from encore.learning.distillation import Teacher
 from encore.learning.fit import clean
+from encore.learning.hindsight import Hindsight
 from encore.learning.rollouts import Options
 from encore.learning.trainer import Method
 from encore.models import lora
@@ -25,11 +29,12 @@ from encore.runtime import curves, health
 from encore.stages import rollout_args, setup
 from encore.stages.job import Job
 from encore.stages.outcome import Outcome
-from encore.stages.policy import load_reference, loading_options
+from encore.stages.policy import load_reference, loading_options, positions
 
 FORMULA = (
     "tokens of prompts and completions x (policy parameters x (2 generation + 6 per iteration of forward and"
-    " backward) + 2 x teacher parameters per iteration)"
+    " backward) + 2 x teacher parameters per iteration); the response that a teacher with hindsight reads is"
+    " not counted"
 )
 # metrics whose mean over the first fifth of the steps is reported too
 AT_FIRST = ("divergence", "rewards/accuracy/mean")
@@ -47,9 +52,12 @@ def _train(stage: DistillationStage, job: Job, args: Any) -> Outcome:
     options = loading_options(stage, args)
     ready = setup.prepared(stage, job, args, stage.caps_by_step, {}, measured=("accuracy",))
     model = load_reference(ready.policy, job.inputs, role=TEACHER, **options)
-    teacher = Teacher(model, DIVERGENCES[stage.divergence], stage.on_policy)
+    hindsight = stage.hindsight and Hindsight(stage.hindsight, forms.of(stage.form, ready.policy.tokenizer))
+    teacher = Teacher(model, DIVERGENCES[stage.divergence], stage.on_policy, hindsight or None)
     log = setup.opened(job)
     checks = setup.checks(ready, job, args.max_completion_length)
+    if hindsight:
+        checks += [_room(hindsight, ready, args.max_completion_length)]
     method = Method(Options(log=log), lean=stage.sampler == "lean", teacher=teacher)
     trainer = ready.trainer(method)
     done = ready.policy.train(trainer, stage, job)
@@ -74,3 +82,14 @@ def _train(stage: DistillationStage, job: Job, args: Any) -> Outcome:
         curve=curve,
         clean=partial(clean, job.workdir),
     )
+
+
+def _room(hindsight: Hindsight, ready: setup.Setup, cap: int) -> health.Check:
+    """Check that the model's context holds the longest prompt of the teacher. Raises UserError if not.
+
+    `cap`: the most tokens of a completion, and so of the response that the prompt shows.
+    """
+    prompts = [hindsight.prompt(row, "") for row in ready.dataset.to_list()]
+    longest = max(map(len, prompt_ids(prompts, ready.policy.tokenizer)))
+    (check,) = health.stop_at_errors([health.context(longest + cap, cap, positions(ready.policy.model))])
+    return check | {"check": "context/hindsight"}

@@ -40,7 +40,7 @@ from encore.worlds.refusals import Refusals
 from encore.worlds.shop import Shop
 from encore.worlds.sokoban import Sokoban
 from encore.worlds.sort import Sort
-from encore.worlds.text import prompt, text_hash, tokenizer
+from encore.worlds.text import RESPONSE, prompt, text_hash, tokenizer
 
 __all__ = [
     "STATEFUL",
@@ -164,8 +164,8 @@ def corpus(
 
     Questions may occur several times. With `leaked` the questions are instead the first `leaked` problems of
     the test split that an evaluation with this seed asks, each equally often. If a problem prescribes the
-    beginning of the completion, the prompt ends with it. Raises UserError for a kind of document that begins
-    otherwise.
+    beginning of the completion, the prompt ends with it. A `{response}` in the template stands for the whole
+    completion. Raises UserError for a kind of document that begins otherwise.
     """
     kinds, weights, dials = mix(world, mixture)
     draws = cycle(sample(world, leaked, seed, "test")) if leaked else _draws(world, seed, "train")
@@ -178,7 +178,8 @@ def corpus(
             raise UserError(
                 f"mixture.{kinds[i]}: its documents cannot continue a beginning such as {problem.begun!r}"
             )
-        documents.append((prompt(template, problem.question) + problem.begun, whole[len(problem.begun) :]))
+        shown = prompt(template, problem.question).replace(RESPONSE, whole)
+        documents.append((shown + problem.begun, whole[len(problem.begun) :]))
     return documents
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from encore.errors import UserError
 from encore.worlds.protocol import World
 
+RESPONSE = "{response}"  # the place of a response in a text that shows one
 SPECIAL = ("<pad>", "<eos>", "<bos>", "<unk>")
 TURNS = ("<user>", "<assistant>")
 

@@ -9,12 +9,15 @@ from compare import TOLERANCE, worst
 from observe import LAYOUTS
 from test_mutations import mutate
 
+from encore.learning import distillation
 from encore.learning.distillation import Distillation
+from encore.learning.hindsight import OfHindsight, shown_responses
 
 APART, SUMMED, LOSS = Distillation.apart, Distillation.summed, Distillation.loss
-HEAD, PROMPTS = "of_teacher = _head(self.teacher)", "torch.zeros_like(minibatch.prompt_mask)"
+IN_LINE, HINDSIGHT = distillation._in_line, distillation_cases.HINDSIGHT
+HEAD, PROMPTS = "of_teacher = _head(self.teacher)", "torch.zeros_like(prompt_mask)"
 
-FAST = {("reverse_kl", "windows"), ("forward_kl", "minibatches"), ("jsd", "epochs")}
+FAST = {("reverse_kl", "windows"), ("forward_kl", "minibatches"), ("jsd", "epochs"), (HINDSIGHT, "windows")}
 GRID = [
     pytest.param(case, layout, marks=() if (case, layout) in FAST else pytest.mark.slow)
     for case in distillation_cases.CASES
@@ -26,9 +29,13 @@ MUTATIONS: list[tuple[str, str, Any, str, str]] = [
     ("no temperature", "jsd", APART, "self.trainer.temperature", "1.0"),
     ("its own teacher", "reverse_kl", APART, HEAD, "of_teacher = _head(policy)"),
     ("the token itself", "reverse_kl", Distillation.states, "[:, :-1]", "[:, 1:]"),
-    ("prompts learned", "reverse_kl", SUMMED, PROMPTS, "minibatch.prompt_mask"),
-    ("truncated learned", "forward_kl", SUMMED, "minibatch.loss_mask]", "minibatch.completion_ids != 0]"),
+    ("prompts learned", "reverse_kl", IN_LINE, PROMPTS, "prompt_mask"),
+    ("truncated learned", "forward_kl", IN_LINE, "minibatch.loss_mask]", "minibatch.completion_ids != 0]"),
     ("micro-batch's mean", "reverse_kl", LOSS, "step_tokens.clamp(min=1)", "minibatch.loss_mask.sum()"),
+    ("no hindsight", HINDSIGHT, SUMMED, "if prompts is not None", "if prompts is None"),
+    ("its own response", HINDSIGHT, shown_responses, "and other != number", ""),
+    ("the helpless learned", HINDSIGHT, OfHindsight.estimate, "* helped[:, None]", ""),
+    ("a wrong response", HINDSIGHT, OfHindsight.estimate, "scores.accuracy >= 1", "scores.accuracy >= 0"),
 ]
 
 

@@ -25,7 +25,7 @@ class RolloutStage(Rewarded, Asking, TuningStage, MeasuredStage):
     With `global_batch`, a number of completions, a rollout has args.generation_batch_size completions.
     """
 
-    required = ("task", "template", "rewards", "args")
+    required: ClassVar[tuple[str, ...]] = ("task", "template", "rewards", "args")
     learned: ClassVar[tuple[str, ...]] = (REWARD_MODEL,)
     least_group: ClassVar[int]  # completions of a prompt that an advantage compares
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis import command_line
+from analysis.numbers.means import DASH
 from analysis.numbers.run import Run
 from analysis.provenance import configuration, jobs
 from encore.recipe import load
@@ -74,3 +75,28 @@ def test_a_page_says_which_jobs_were_deterministic(run, monkeypatch):
     assert configuration.deterministic(one) == [", ".join(f"grpo of {arm}" for arm in one.arms)]
     chosen += {node.name for node in one.all_nodes()}
     assert configuration.deterministic(one) == ["every job"]
+
+
+def test_a_stage_that_one_arm_lacks_is_one_row_and_an_inherited_input_is_none(run, monkeypatch):
+    """The table is read: forty settings of a stage that the first arm lacks hid the change that was made."""
+    common = {"sft.run": "sft", "sft.rate": "1", "sft.needs.policy": "base@b"}
+    sides = {
+        "a": {**common, "dpo.needs.policy": "sft@a", "dpo.beta": ".1"},
+        "b": {"dpo.needs.policy": "sft@b", "dpo.beta": ".2", **common},
+        "c": {
+            "dpo.needs.policy": "base@b",
+            "dpo.beta": ".1",
+            "rl.run": "grpo",
+            "rl.rate": "3",
+            "after.k": "1",
+        },
+    }
+    monkeypatch.setattr(configuration, "settings", lambda run, arm: sides[arm].items())
+    rows = configuration.differences(replace(run, arms=tuple(sides)))
+    assert [tuple(row) for row in rows.itertuples(index=False)] == [
+        ("b", "dpo.beta", ".1", ".2"),
+        ("c", "dpo.needs.policy", "sft@a", "base@b"),
+        ("c", "rl", DASH, "grpo"),
+        ("c", "after", DASH, "evaluated"),
+        ("c", "sft", "sft", DASH),
+    ]
