@@ -12,6 +12,7 @@ from encore.recipe.args import Loading
 from encore.recipe.graph import Graph, Node
 from encore.recipe.kinds import (
     BanditStage,
+    DistillationStage,
     GrpoStage,
     LabelStage,
     LabelStepsStage,
@@ -79,7 +80,8 @@ def _training(graph: Graph, node: Node, stage: Learning, job: Job, assumed: Assu
     reference, critic, uncounted = _policy_of(graph, beside), None, list[str]()
     by_kl = isinstance(stage, PpoStage) or (isinstance(stage, GrpoStage) and bool(stage.args.beta))
     on_pairs = isinstance(stage, PairsStage) and stage.has_reference
-    if on_pairs or (by_kl and not training.lora):  # a LoRA policy is its own
+    of_itself = isinstance(stage, DistillationStage) and bool(stage.hindsight)
+    if on_pairs or of_itself or (by_kl and not training.lora):  # a LoRA policy is its own
         reference = reference or job.policy
     if isinstance(stage, PpoStage):
         start = stage.critic or ("reward_model" if "reward_model" in inputs else "policy")

@@ -79,7 +79,7 @@ EQUATIONS = {  # what `STEP` was held against
     "gspo": "GSPO Eq. 5 to 7.",
     "gspo-noise": "GSPO Eq. 5 to 7 with noise added to log pi_old.",
     "gspo-token": "GSPO Eq. 13 and 14, with the token advantages of process supervision.",
-    "distillation": "GKD Eq. 2, Agarwal et al. 2024: both KLs and JSD, a mean over the step's tokens.",
+    "distillation": "GKD Eq. 2, Agarwal et al. 2024: both KLs and JSD; SDPO, Hübotter et al. 2026.",
 }
 PROPERTIES = {  # property -> status, note
     "std of the group": (

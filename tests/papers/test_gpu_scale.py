@@ -35,6 +35,7 @@ EXPECTED |= {
         "staleness",
         "razor",
         "on_policy_distillation",
+        "self_distillation",
         "few_problems",
         "negative_reinforcement",
         "language_mixing",
