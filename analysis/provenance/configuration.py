@@ -19,8 +19,8 @@ from encore.runtime import suite
 def differences(run: Run) -> pd.DataFrame:
     """Return a row for each resolved setting in which an arm differs from the first arm, with both values.
 
-    A stage or an evaluation that only one of the two arms has is one row. An input that is the same stage as
-    run by each of the two arms is not a difference.
+    A stage that only one of the two arms has is one row. An input that is the same stage as run by each of the
+    two arms is not a difference, and neither is an evaluation that only one of them makes.
     """
     first = run.arms[0]
     base = dict(settings(run, first))
@@ -36,14 +36,15 @@ def differences(run: Run) -> pd.DataFrame:
 
 
 def _of_common_parts(arm_settings: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """Return an arm's settings, in which a stage or an evaluation that the other arm lacks is one entry."""
+    """Return the settings of the parts that both arms have, and the kind of each other stage by its name."""
     common = {_part(key) for key in others}
-    kinds = {part: arm_settings.get(f"{part}.run", "evaluated") for part in map(_part, arm_settings)}
-    whole = {part: kind for part, kind in kinds.items() if part not in common}
-    return {key: value for key, value in arm_settings.items() if _part(key) in common} | whole
+    shared = {key: value for key, value in arm_settings.items() if _part(key) in common}
+    kinds = {_part(key): value for key, value in arm_settings.items() if key == f"{_part(key)}.run"}
+    return shared | {stage: kind for stage, kind in kinds.items() if stage not in common}
 
 
 def _part(key: str) -> str:
+    """Return the stage or the checkpoint that a setting is of."""
     return key.partition(".")[0]
 
 

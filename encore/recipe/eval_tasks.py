@@ -1,25 +1,26 @@
 """The tasks of an evaluation: their questions, how completions are drawn, and how they are scored."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
 from encore.recipe import lm_eval_tasks
 from encore.recipe.base import Mistake, Model, Name, Positive, Some, below
-from encore.recipe.form import Chat, Form, Formed, placed
+from encore.recipe.form import Chat, Posed, placed
 from encore.recipe.machine import Source
 from encore.recipe.metric_names import AMONG, SELECTORS
 from encore.recipe.sensitivity import OWN
 from encore.recipe.task import (
     JUDGED,
+    AGym,
+    AnEnvironment,
+    AWorld,
     Comparisons,
     DataSet,
-    EnvironmentTask,
     GymTask,
     Questions,
-    WorldTask,
+    kind_of,
 )
 from encore.recipe.tool import Tool
 
@@ -53,20 +54,16 @@ class Judge(Model):
 
 def _kind(value: Any) -> str:
     """Return the tag of the class that a task has. A data set with the key `chosen` has pairs of replies."""
-    if isinstance(value, Mapping):
-        is_data_set, is_pair = bool({"hub", "file"} & value.keys()), "chosen" in value
-    else:
-        is_data_set, is_pair = isinstance(value, DataSet), isinstance(value, Comparisons)
-    for key, kind in (("reasoning_gym", GymTask), ("environment", EnvironmentTask)):
-        if key in value if isinstance(value, Mapping) else isinstance(value, kind):
-            return key
-    return "a world" if not is_data_set else "pairs" if is_pair else "questions"
+    if (kind := kind_of(value)) != "a data set":
+        return kind
+    is_pair = "chosen" in value if isinstance(value, Mapping) else isinstance(value, Comparisons)
+    return "pairs" if is_pair else "questions"
 
 
 AskedTask = Annotated[
-    Annotated[WorldTask, Tag("a world")]
-    | Annotated[GymTask, Tag("reasoning_gym")]
-    | Annotated[EnvironmentTask, Tag("environment")]
+    AWorld
+    | AGym
+    | AnEnvironment
     | Annotated[Questions, Tag("questions")]
     | Annotated[Comparisons, Tag("pairs")],
     Discriminator(_kind),
@@ -78,7 +75,7 @@ def data_set(task: Mapping[str, Any]) -> Questions | Comparisons:
     return (Comparisons if _kind(task) == "pairs" else Questions).model_validate(task)
 
 
-class EvalTask(Formed):
+class EvalTask(Posed):
     """A task of an evaluation: `samples` completions of each item, drawn at one temperature and top-p.
 
     A task of lm-eval that scores likelihoods draws no completions.
@@ -195,11 +192,6 @@ class EvalTask(Formed):
             yield "score", f"{name} scoring; leave it out"
         if self.templates:
             yield "templates", f"{name} prompt; leave it out"
-
-    @property
-    def form(self) -> Form:
-        """The form of the questions, with the tools that the task gives."""
-        return replace(super().form, tools=self.task.tools if self.task else None)
 
     def _of_task(self, task: AskedTask) -> Iterator[Mistake]:
         """Yield mistakes of a task of a world or data set: missing keys, and keys of lm-eval's tasks."""

@@ -1,7 +1,7 @@
 """The form in which a policy reads a question: a template, or the chat template of its tokenizer."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Tag
@@ -73,6 +73,17 @@ class Formed(Model):
             yield from placed("template", self.template)
         elif isinstance(self.chat, Chat) and self.chat.user is not None:
             yield from placed("chat.user", self.chat.user)
+
+
+class Posed(Formed):
+    """A part of a recipe whose questions are of a task."""
+
+    task: Any = None  # the class of a part says which tasks it takes
+
+    @property
+    def form(self) -> Form:
+        """The form of the questions, with the tools that the task gives."""
+        return replace(super().form, tools=self.task.tools if self.task else None)
 
 
 def placed(key: str, text: str) -> Iterator[Mistake]:

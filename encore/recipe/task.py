@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -12,7 +11,7 @@ from pydantic_core import InitErrorDetails
 from encore import own_code
 from encore.recipe import reward_names
 from encore.recipe.base import HubName, Mistake, Positive, Revision, below, matching, refuse
-from encore.recipe.form import Form, Formed
+from encore.recipe.form import Posed
 from encore.recipe.world_tasks import EnvironmentTask, GymTask, Task, WorldTask, own_mistakes
 
 FORMATS = (".jsonl", ".parquet")
@@ -152,7 +151,7 @@ class LabelledSteps(DataSet):
     labels: str
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
     """Return the tag of a task: a data set has the key hub or file, a task of reasoning-gym its name."""
     if not isinstance(value, Mapping):
         names = {DataSet: "a data set", GymTask: "a gym", EnvironmentTask: "an environment"}
@@ -167,7 +166,7 @@ AWorld = Annotated[WorldTask, Tag("a world")]
 AGym = Annotated[GymTask, Tag("a gym")]
 AnEnvironment = Annotated[EnvironmentTask, Tag("an environment")]
 QuestionTask = Annotated[
-    AWorld | AGym | AnEnvironment | Annotated[Questions, Tag("a data set")], Discriminator(_kind)
+    AWorld | AGym | AnEnvironment | Annotated[Questions, Tag("a data set")], Discriminator(kind_of)
 ]
 
 
@@ -175,7 +174,7 @@ def refusing(words: Mapping[str, str]) -> BeforeValidator:
     """Return a validator that refuses tasks of the kinds in `words`, each with its message."""
 
     def allowed(value: Any) -> Any:
-        if (kind := _kind(value)) in words:
+        if (kind := kind_of(value)) in words:
             refuse(words[kind])
         return value
 
@@ -188,11 +187,11 @@ NO_EPISODES = "an environment has episodes, and writes no corpus; name a world o
 no_documents = refusing({"a gym": NO_DOCUMENTS, "an environment": NO_EPISODES})
 CorpusTask = Annotated[WorldTask, refusing({"a data set": NO_CORPUS}), no_documents]
 DemonstrationTask = Annotated[
-    AWorld | Annotated[DemonstrationRows, Tag("a data set")], Discriminator(_kind), no_documents
+    AWorld | Annotated[DemonstrationRows, Tag("a data set")], Discriminator(kind_of), no_documents
 ]
 
 
-class Asked(Formed):
+class Asked(Posed):
     """The questions of a task, and their form."""
 
     task: QuestionTask | None = None
@@ -203,11 +202,6 @@ class Asked(Formed):
         """The task, which is set once all layers are merged."""
         assert self.task is not None
         return self.task
-
-    @property
-    def form(self) -> Form:
-        """The form of the questions, with the tools that the task gives."""
-        return replace(super().form, tools=self.task.tools if self.task else None)
 
     def asked_mistakes(self, needs_answers: bool) -> Iterator[Mistake]:
         """Yield the mistakes within task and form.

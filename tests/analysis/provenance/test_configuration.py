@@ -97,6 +97,5 @@ def test_a_stage_that_one_arm_lacks_is_one_row_and_an_inherited_input_is_none(ru
         ("b", "dpo.beta", ".1", ".2"),
         ("c", "dpo.needs.policy", "sft@a", "base@b"),
         ("c", "rl", DASH, "grpo"),
-        ("c", "after", DASH, "evaluated"),
         ("c", "sft", "sft", DASH),
     ]
