@@ -19,8 +19,8 @@ from encore.runtime import suite
 def differences(run: Run) -> pd.DataFrame:
     """Return a row for each resolved setting in which an arm differs from the first arm, with both values.
 
-    A stage that only one of the two arms has is one row. An input that is the same stage as run by each of the
-    two arms is not a difference, and neither is an evaluation that only one of them makes.
+    A stage that only one of the two arms has is one row. An input that is the same stage, as run by each of
+    the two arms, is not a difference, and neither is an evaluation that only one of them makes.
     """
     first = run.arms[0]
     base = dict(settings(run, first))
