@@ -10,7 +10,8 @@ The answer is `goal`. The difficulty is the length of the shortest way. The kind
 | direct | `<answer>goal</answer>`                                             | an answer without a walk |
 | walk   | `<think><tool>R</tool><result>01</result>…<answer>goal</answer>`    | the shortest way         |
 
-With the chance `error` a step of a walk goes anywhere.
+With the chance `error` a step of a walk goes anywhere. Reward `discounted` is 0.9 to the power of the steps of
+a walk that arrives, and 0 for another.
 """
 
 import random
@@ -22,13 +23,14 @@ from typing import ClassVar
 
 from encore.worlds.answers import TAGS
 from encore.worlds.calculator import ERROR
-from encore.worlds.episodes import OVER, Played, Turn, document, malformed
+from encore.worlds.episodes import OVER, Played, Turn, document, last_state, malformed
 from encore.worlds.grids import MOVES, Cell, cells, distances, moved, wandering, written
 from encore.worlds.products import CALL, RESULT
 from encore.worlds.protocol import Document, Problem, require
 
 ASIDE = {"U": "LR", "D": "LR", "L": "UD", "R": "UD"}
 LONGEST_WALK = 12  # steps of a document
+DISCOUNT = 0.9  # of reward `discounted`, for each step
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,15 @@ def walk(world: "FrozenLake", problem: Problem, rng: random.Random, *, error: fl
     return document(world, problem, wandering(rng, error, _best), LONGEST_WALK)
 
 
+def _discounted(problem: Problem, completion: str) -> float:
+    """Return the reward of a walk that is worth less the more steps it takes."""
+    lake = FrozenLake()
+    if not lake.verify(problem, completion):
+        return 0.0
+    walked: Walk = last_state(lake, problem.question, completion)
+    return DISCOUNT**walked.steps
+
+
 @dataclass(frozen=True)
 class FrozenLake(Played):
     """World `frozen_lake`; dials: `size` of the lake, [least, most]; share of `holes`; `slips`, in tenths."""
@@ -90,7 +101,7 @@ class FrozenLake(Played):
         *(*"SFHG/=0123456789", *MOVES, "hole", "goal"),
         *(ERROR, OVER, *CALL, *RESULT, *TAGS),
     )
-    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {}
+    rewards: ClassVar[Mapping[str, Callable[[Problem, str], float]]] = {"discounted": _discounted}
     kinds: ClassVar[Mapping[str, Document]] = {kind.__name__: kind for kind in (direct, walk)}
 
     def __post_init__(self) -> None:

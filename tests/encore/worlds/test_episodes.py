@@ -109,6 +109,22 @@ def test_a_step_slips_aside_as_often_as_the_question_says(slips: int):
     assert sum(slipped) / len(slipped) == pytest.approx(slips / 10, abs=0.06 if slips else 0)
 
 
+def test_a_discounted_walk_is_worth_less_by_each_step():
+    """The shortest way, and the same way after idle steps; nothing without an arrival, or without the answer."""
+    world, drawn = problems("frozen_lake", size=[2, 3])
+    for problem in [problem for problem in drawn if problem.difficulty <= 3]:
+        ways = [[*way] for way in product(MOVES, repeat=problem.difficulty)]
+        way = next(way for way in ways if world.verify(problem, text(way, "goal")))
+        discounted = world.rewards["discounted"]
+        assert discounted(problem, text(way, "goal")) == pytest.approx(0.9**problem.difficulty)
+        longer = ([*idle, *way] for idle in product(MOVES, repeat=2))
+        arrives = [walk for walk in longer if world.verify(problem, text(walk, "goal"))]
+        steps = [episodes.last_state(world, problem.question, text(walk, "goal")).steps for walk in arrives]
+        values = [discounted(problem, text(walk, "goal")) for walk in arrives]
+        assert values == [pytest.approx(0.9**count) for count in steps]
+        assert discounted(problem, text(way, "hole")) == discounted(problem, text(way[:-1], "goal")) == 0
+
+
 def test_a_hole_and_a_pushed_box_cannot_be_taken_back():
     lake = worlds.make({"world": "frozen_lake"})
     state = lake.act(lake.begin("SHG/FFF/FFF0="), "R").state
