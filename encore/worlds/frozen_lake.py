@@ -10,8 +10,8 @@ The answer is `goal`. The difficulty is the length of the shortest way. The kind
 | direct | `<answer>goal</answer>`                                             | an answer without a walk |
 | walk   | `<think><tool>R</tool><result>01</result>…<answer>goal</answer>`    | the shortest way         |
 
-With the chance `error` a step of a walk goes anywhere. Reward `discounted` is 0.9 to the power of the steps of
-a walk that arrives, and 0 for another.
+With the chance `error` a step of a walk goes anywhere. Reward `discounted` is 0.9 to the power of the steps
+of a walk that arrives, and 0 for another.
 """
 
 import random

@@ -110,7 +110,7 @@ def test_a_step_slips_aside_as_often_as_the_question_says(slips: int):
 
 
 def test_a_discounted_walk_is_worth_less_by_each_step():
-    """The shortest way, and the same way after idle steps; nothing without an arrival, or without the answer."""
+    """The shortest way, and the same way after idle steps; nothing without arrival, or without the answer."""
     world, drawn = problems("frozen_lake", size=[2, 3])
     for problem in [problem for problem in drawn if problem.difficulty <= 3]:
         ways = [[*way] for way in product(MOVES, repeat=problem.difficulty)]
