@@ -21,7 +21,8 @@ has learned nothing has not collapsed. verdicts.collapse has another definition:
 far below where it began.
 
 `entropy_law/predicted` is what the law of entropy predicts for the end of training, and `entropy_law/reached`
-what was reached: see law().
+what was reached: see law(). `sigmoid/predicted`, `sigmoid/reached`, `sigmoid/asymptote` and
+`sigmoid/midpoint` are of the sigmoid of accuracy over operations: see scaling().
 
 For x = gold (curve `rewards/gold/mean`) and x = proxy (curve `rewards/reward_model/mean`), all from means
 over 5 successive logged rollouts, because one rollout is too noisy to be a peak:
@@ -41,7 +42,18 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from encore.recipe.metric_names import AREA, AT_KL, COLLAPSED, FALL, LAW, OF_AREA, OF_START, REACHED
+from analysis.statistics import sigmoid
+from encore.recipe.metric_names import (
+    AREA,
+    AT_KL,
+    COLLAPSED,
+    FALL,
+    LAW,
+    OF_AREA,
+    OF_START,
+    REACHED,
+    SIGMOID,
+)
 from encore.runtime.curves import Row, first_fifths
 
 WINDOW = 5  # number of logged rollouts; a single one is too noisy to count
@@ -65,6 +77,7 @@ def of_curve(curve: pd.DataFrame, named: Sequence[str], of_sequences: bool) -> d
         **(first_fifths(_rows(curve), of_start) if of_start else {}),
         **collapsed(curve, named_in(named, COLLAPSED)),
         **(law(curve) if {*LAW} & {*named} else {}),
+        **(scaling(curve) if {*SIGMOID} & {*named} else {}),
         **peaks(curve, of_sequences, named_in(named, AT_KL)),
     }
 
@@ -164,6 +177,29 @@ def law(curve: pd.DataFrame) -> dict[str, float]:
         slope, level = np.polyfit(np.exp(early.entropy), early.accuracy, 1)  # slope is -a
         predicted = float(slope * math.exp(end.entropy) + level)
     return dict(zip(LAW, (predicted, float(end.accuracy)), strict=True))
+
+
+def scaling(curve: pd.DataFrame) -> dict[str, float]:
+    """Return the metrics SIGMOID of a curve with `accuracy` and `flops`; {} without one of them.
+
+    The sigmoid is ScaleRL's (analysis/statistics/sigmoid.py). Fitted to the first half of the
+    operations, it predicts the mean accuracy of the last 5 rollouts; fitted to all of them, it has an
+    asymptote and a midpoint, here the log2 of its operations. All but what was reached are nan if there are
+    too few rollouts to fit.
+    """
+    values = pd.DataFrame({name: _series(curve, name) for name in ("accuracy", "flops")}).dropna()
+    if values.empty:
+        return {}
+    compute, accuracy = values.flops.to_numpy(dtype=float), values.accuracy.to_numpy(dtype=float)
+    half = sigmoid.of_first_half(compute, accuracy)
+    whole = sigmoid.fit(compute, accuracy, float(accuracy[0]))
+    numbers = (
+        math.nan if half is None else float(half.at(compute[-WINDOW:]).mean()),
+        float(accuracy[-WINDOW:].mean()),
+        math.nan if whole is None else whole.asymptote,
+        math.nan if whole is None else math.log2(whole.midpoint),
+    )
+    return dict(zip(SIGMOID, numbers, strict=True))
 
 
 def peaks(curve: pd.DataFrame, of_sequences: bool, levels: Iterable[str] = ()) -> dict[str, float]:

@@ -86,6 +86,7 @@ class Test(Comparison):
     #   collapsed/…, crossed, rates over seeds and resamples   0.2 · gained, lost and their like, shares of
     #   problems, 0.02 · perplexity 0.05
     #   updates_to/…, samples_to/…, flops_to/…, seconds_to/…   a tenth of the run's budget
+    #   sigmoid/midpoint, a log2 of operations, 0.25
     #   of a bandit: angles of gradients, degrees 1 · regret, shares of a gradient or of tokens, nats 0.02
     smallest_effect: AboveZero | None = None
 

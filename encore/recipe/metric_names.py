@@ -64,6 +64,9 @@ FALL = "collapsed"
 COLLAPSED = re.compile(rf"{FALL}/(accuracy)")
 # the accuracy at the end of training: predicted by the law of entropy from its beginning, and reached
 LAW = ("entropy_law/predicted", "entropy_law/reached")
+# the sigmoid of accuracy over compute: what its first half predicts for the end, what was reached, its
+# asymptote, and the log2 of the operations at which half of the way is gone
+SIGMOID = ("sigmoid/predicted", "sigmoid/reached", "sigmoid/asymptote", "sigmoid/midpoint")
 # rewards of a stage that logs gold or proxy reward
 REWARDS = ("gold", "proxy")
 OF_PEAK = ("peak", "rise", "drop", "kl_at_peak")
@@ -83,6 +86,7 @@ FORMS = (
     "updates_to/accuracy=X, and samples_to, flops_to, seconds_to (0 < X <= 1)",
     f"{FALL}/accuracy",
     *LAW,
+    *SIGMOID,
     *(f"{name}/{'|'.join(REWARDS)}" for name in OF_PEAK),
     f"{'|'.join(REWARDS)}_at_kl/NATS",
     "accuracy/validation and its like of pairs",
@@ -117,6 +121,8 @@ def task_of(metric: str) -> str:
 def of_training(metric: str) -> bool:
     """Return whether a metric has the form of a stage's final number."""
     kind, _, name = metric.partition("/")
-    if metric in LAW or any(form.fullmatch(metric) for form in (REACHED, COLLAPSED, AT_KL, OF_PAIRS)):
+    if metric in (*LAW, *SIGMOID) or any(
+        form.fullmatch(metric) for form in (REACHED, COLLAPSED, AT_KL, OF_PAIRS)
+    ):
         return True
     return (kind in OF_TRAINING and bool(name)) or (kind in OF_PEAK and name in REWARDS)

@@ -20,6 +20,8 @@ CONVENTION = {
     r"/(gained|lost|ahead|behind|familiar)$": 0.02,
     r"perplexity": 0.05,
     r"log10_": 0.1,
+    r"^sigmoid/midpoint$": 0.25,
+    r"^sigmoid/": 0.02,
     r"gradient/angle$": 1,
     r"gradient/|/kl/\w+$": 0.02,
     r"/cut/|/regret$": 0.02,

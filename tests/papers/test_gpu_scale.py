@@ -36,6 +36,7 @@ EXPECTED |= {
         "razor",
         "on_policy_distillation",
         "self_distillation",
+        "scaling",
         "few_problems",
         "negative_reinforcement",
         "language_mixing",
