@@ -269,10 +269,10 @@ def test_20k_documents_are_written_in_seconds():
 
 def test_a_document_may_be_shown_in_its_prompt():
     """The rest of the documents is as without."""
-    world = worlds.make({"world": "chain", "terms": [2, 3]})
+    world = make({"world": "chain", "terms": [2, 3]})
     shown, plain = (
-        worlds.corpus(world, {"chain": 0.5, "direct": 0.5}, 20, 3, template)
-        for template in ("<user>{question}{response}<assistant>", "<user>{question}<assistant>")
+        corpus(world, {"chain": 0.5, "direct": 0.5}, 20, 3, template)
+        for template in ("<user>{question}{response}<assistant>", TEMPLATE)
     )
     for (prompt, response), (bare, same) in zip(shown, plain, strict=True):
         assert response == same
