@@ -25,7 +25,6 @@ from encore.learning.hindsight import Hindsight
 from encore.learning.measures import Measures
 from encore.learning.minibatch import Minibatch
 from encore.learning.reference import HALVES, Reference, placed, rounded
-from encore.learning.resumable import State
 from encore.learning.rollouts import Rollouts
 from encore.learning.samplers import Draw, LeanSampler, Logps, TokenLists
 from encore.models import lora
@@ -70,19 +69,13 @@ class Distillation:
         self.interpolation = teacher.interpolation
         # runs a function of the bare policy through the forward pass of its wrapper
         self.redirected = _ForwardRedirection()
-        self.follows = trainer.args.sync_ref_model
-        half = HALVES.get(trainer.accelerator.mixed_precision)
-        if half and not self.follows:  # small steps of a teacher that follows would be lost
+        follows, half = trainer.args.sync_ref_model, HALVES.get(trainer.accelerator.mixed_precision)
+        if half and not follows:  # small steps of a teacher that follows would be lost
             rounded(teacher.model, half)
         self.teacher = placed(teacher.model.requires_grad_(False), trainer, learns=False).eval()
-        if self.follows:
+        self.kept = Reference(self.teacher, follows)  # the teacher, as a checkpoint keeps it
+        if follows:
             trainer.add_callback(SyncRefModelCallback(self.teacher, trainer.accelerator))
-
-    def state(self) -> State | None:
-        return Reference(self.teacher, self.follows).state()
-
-    def restore(self, state: State | None) -> None:
-        Reference(self.teacher, self.follows).restore(state)
 
     def loss(self, model: Any, minibatch: Minibatch) -> Tensor:
         """Return the part, (), that a micro-batch adds to the loss of an optimizer step."""

@@ -11,10 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from accelerate.utils import gather_object
-from torch import Tensor
-from trl.trainer.utils import pad
 
 from encore.data.forms import PREFILL, Prompter
 from encore.data.token_ids import prompt_ids
@@ -47,26 +44,26 @@ class OfHindsight(Stateless):
     """An estimator that gives each completion the prompt of its teacher, in place of an advantage."""
 
     hindsight: Hindsight
-    group: int  # number of completions of a question
-    tokenizer: Any
+    trainer: Any
     measures: Measures
 
     def estimate(self, batch: Minibatch, scores: Scores) -> Minibatch:
         """Return `batch` with the teacher's prompts; completions without a response are out of the loss."""
-        texts = gather_object(scores.texts)
-        shown = shown_responses((scores.accuracy >= 1).tolist(), self.group)[scores.own]
+        texts, tokenizer = gather_object(scores.texts), self.trainer.processing_class
+        padded = self.trainer.parts.rollouts.padded
+        shown = shown_responses((scores.accuracy >= 1).tolist(), self.trainer.num_generations)[scores.own]
         prompts = [
             row["prompt"] if place is None else self.hindsight.prompt(row, texts[place])
             for row, place in zip(scores.rows, shown, strict=True)
         ]
-        ids = prompt_ids(prompts, self.tokenizer)
+        ids = prompt_ids(prompts, tokenizer)
         helped = batch.completion_mask.new_tensor([place is not None for place in shown])
         self.measures.add_mean("hindsight", helped.float().mean())
         return replace(
             batch,
             completion_mask=batch.completion_mask * helped[:, None],
-            taught_prompt_ids=_left(ids, self.tokenizer.pad_token_id, helped),
-            taught_prompt_mask=_left([[1] * len(row) for row in ids], 0, helped),
+            taught_prompt_ids=padded(ids, tokenizer.pad_token_id, left=True),
+            taught_prompt_mask=padded([[1] * len(row) for row in ids], 0, left=True),
         )
 
 
@@ -81,8 +78,3 @@ def shown_responses(right: Sequence[bool], group: int) -> list[int | None]:
         others = (other for other in range(start, start + group) if right[other] and other != number)
         shown.append(next(others, None))
     return shown
-
-
-def _left(rows: Sequence[Sequence[int]], fill: int, like: Tensor) -> Tensor:
-    """Return rows of numbers as a tensor, (rows, longest), padded on the left, on the device of `like`."""
-    return pad([torch.tensor(row) for row in rows], fill, "left").to(like.device)

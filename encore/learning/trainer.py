@@ -239,8 +239,8 @@ def _assembled(trainer: Any, method: Method) -> Parts:
     level = method.importance_ratio or args.importance_sampling_level
     objective = method.objective or partial(grpo.loss, level=level, limit=method.limit)
     distillation = Distillation(method.teacher, trainer, rollouts, measures) if method.teacher else None
-    if distillation and distillation.follows:
-        kept["teacher"] = distillation
+    if distillation and distillation.kept.synced:
+        kept["teacher"] = distillation.kept
     return Parts(policy, rollouts, measures, objective, extra_losses, kept, distillation)
 
 
@@ -248,7 +248,7 @@ def _of_teacher(teacher: Teacher, trainer: Any, measures: Measures) -> estimator
     """Return the estimator of distillation, where a teacher stands for advantages."""
     if teacher.hindsight is None:
         return estimators.Unrewarded()
-    return OfHindsight(teacher.hindsight, trainer.num_generations, trainer.processing_class, measures)
+    return OfHindsight(teacher.hindsight, trainer, measures)
 
 
 def _sampler(trainer: Any, method: Method) -> Sampler:

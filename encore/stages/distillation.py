@@ -52,8 +52,9 @@ def _train(stage: DistillationStage, job: Job, args: Any) -> Outcome:
     options = loading_options(stage, args)
     ready = setup.prepared(stage, job, args, stage.caps_by_step, {}, measured=("accuracy",))
     model = load_reference(ready.policy, job.inputs, role=TEACHER, **options)
-    hindsight = stage.hindsight and Hindsight(stage.hindsight, forms.of(stage.form, ready.policy.tokenizer))
-    teacher = Teacher(model, DIVERGENCES[stage.divergence], stage.on_policy, hindsight or None)
+    form, shown = forms.of(stage.form, ready.policy.tokenizer), stage.hindsight
+    hindsight = None if shown is None else Hindsight(shown, form)
+    teacher = Teacher(model, DIVERGENCES[stage.divergence], stage.on_policy, hindsight)
     log = setup.opened(job)
     checks = setup.checks(ready, job, args.max_completion_length)
     if hindsight:
