@@ -91,7 +91,7 @@ def main() -> int:
     try:
         made = planned(Graph(load_sound(user_file=user_file)[0]), nodes)
         PLANNED.parent.mkdir(exist_ok=True)
-        files.write_json(PLANNED, _seconds(made))
+        files.note(PLANNED, _seconds(made))
         print(line(made, shutil.disk_usage(".").free), file=sys.stderr)
     except UserError as error:  # the job with this mistake reports it too
         print(f"not planned: {error}", file=sys.stderr)

@@ -69,8 +69,7 @@ def _known(model: Model, what: str, count: Callable[[Path | None], Any]) -> Any:
         known = json.loads(KNOWN.read_text(encoding="utf-8"))
     if key not in known:
         known[key] = count(place)
-        if KNOWN.parent.is_dir():
-            files.write_json(KNOWN, known)
+        files.note(KNOWN, known)
     return known[key]
 
 

@@ -4,8 +4,9 @@ import errno
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +65,15 @@ def write(path: Path, text: str) -> None:
 def write_json(path: Path, data: dict[str, Any]) -> None:
     """Write deterministic JSON by `write`: sorted keys, no NaN."""
     write(path, json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + "\n")
+
+
+def note(path: Path, data: dict[str, Any]) -> None:
+    """Write JSON that only saves time, by `write_json`. Several processes may write the same file at once.
+
+    A reader sees the whole file of one of them. If the file cannot be written, nothing is lost but time, so
+    no error is raised.
+    """
+    with suppress(OSError), tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+        whole = Path(folder) / path.name
+        write_json(whole, data)
+        whole.replace(path)

@@ -90,6 +90,7 @@ def test_digest_depends_on_content_alone(chain: Path):
 
 def test_a_file_is_read_once_until_it_changes_in_any_way(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    validity.CHECKED.parent.mkdir()
     path = Path("file")
     path.write_text("a")
     known = validity.Memory.load()

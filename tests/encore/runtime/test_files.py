@@ -2,6 +2,8 @@
 
 import errno
 import json
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,25 @@ def test_write_leaves_the_old_file_when_it_fails(tmp_path: Path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         files.write_json(path, {"a": float("nan")})
     assert json.loads(path.read_text()) == {"a": 1}
+
+
+def noted(path: Path) -> set[int]:
+    """Note 200 times, and return the lengths of the notes that were read in between."""
+    lengths = set()
+    for number in range(200):
+        files.note(path, {"many": [number] * 1000})
+        lengths.add(len(json.loads(path.read_text(encoding="utf-8"))["many"]))
+    return lengths
+
+
+def test_several_processes_may_note_at_once(tmp_path: Path):
+    """With one name for what is half written, a process moved away the file of another one."""
+    with ProcessPoolExecutor(4, mp_context=get_context("fork")) as pool:
+        lengths = pool.map(noted, [tmp_path / "notes.json"] * 4)
+    assert set.union(*lengths) == {1000}
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.json"]
+
+
+def test_notes_that_cannot_be_written_are_no_error(tmp_path: Path):
+    files.note(tmp_path / "missing" / "notes.json", {})
+    assert not any(tmp_path.iterdir())
