@@ -19,12 +19,11 @@ import torch
 from torch import Tensor
 from trl.kernels.chunked_divergence import ChunkedDivergenceFunction
 from trl.models.utils import _ForwardRedirection
-from trl.trainer.callbacks import SyncRefModelCallback
 
 from encore.learning.hindsight import Hindsight
 from encore.learning.measures import Measures
 from encore.learning.minibatch import Minibatch
-from encore.learning.reference import HALVES, Reference, placed, rounded
+from encore.learning.reference import beside
 from encore.learning.rollouts import Rollouts
 from encore.learning.samplers import Draw, LeanSampler, Logps, TokenLists
 from encore.models import lora
@@ -69,13 +68,7 @@ class Distillation:
         self.interpolation = teacher.interpolation
         # runs a function of the bare policy through the forward pass of its wrapper
         self.redirected = _ForwardRedirection()
-        follows, half = trainer.args.sync_ref_model, HALVES.get(trainer.accelerator.mixed_precision)
-        if half and not follows:  # small steps of a teacher that follows would be lost
-            rounded(teacher.model, half)
-        self.teacher = placed(teacher.model.requires_grad_(False), trainer, learns=False).eval()
-        self.kept = Reference(self.teacher, follows)  # the teacher, as a checkpoint keeps it
-        if follows:
-            trainer.add_callback(SyncRefModelCallback(self.teacher, trainer.accelerator))
+        self.reference = beside(teacher.model, trainer, fused_head=False)
 
     def loss(self, model: Any, minibatch: Minibatch) -> Tensor:
         """Return the part, (), that a micro-batch adds to the loss of an optimizer step."""
@@ -106,10 +99,9 @@ class Distillation:
         sums = []
         for piece in longest_first(lengths, piece_rows(len(ids))):
             width, taught_width = (max(2, int(of[piece].max())) for of in (lengths, taught_lengths))
+            shown, predicted = taught_ids[piece, :taught_width], taught_learned[piece, 1:taught_width]
             with torch.no_grad():
-                taught = self.states(
-                    self.teacher, taught_ids[piece, :taught_width], taught_learned[piece, 1:taught_width]
-                )
+                taught = self.states(self.reference.model, shown, predicted)
             states = self.states(policy, ids[piece, :width], learned[piece, 1:width])
             sums.append(self.apart(policy, states, taught))
         divergences, entropies = zip(*sums, strict=True)
@@ -128,7 +120,7 @@ class Distillation:
     def apart(self, policy: Any, states: Tensor, taught: Tensor) -> tuple[Tensor, Tensor]:
         """Return the sums of divergence and policy's entropy, from hidden states of policy and teacher."""
         weight, bias, *of_policy = _head(policy)
-        of_teacher = _head(self.teacher)
+        of_teacher = _head(self.reference.model)
         divergence, entropy = ChunkedDivergenceFunction.apply(
             *(states, weight, bias, taught, *of_teacher[:2]),
             *(self.interpolation, self.trainer.temperature, *of_policy, *of_teacher[2:]),

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from trl.trainer.callbacks import SyncRefModelCallback
 from trl.trainer.utils import add_fused_lm_head
 
 from encore.learning.resumable import State
@@ -44,19 +45,24 @@ class Reference:
             load_own_weights(self.model, state)
 
 
-def beside(model: Any | None, trainer: Any) -> Reference:
+def beside(model: Any | None, trainer: Any, fused_head: bool = True) -> Reference:
     """Return the reference for a TRL trainer; `model` is None if it is the policy without its adapters.
 
-    The model is frozen and gets TRL's fused LM head, which computes log-probabilities. It is `rounded` in
-    mixed precision, unless it is spread over processes or follows the policy by small steps.
+    The model is frozen, and follows the policy if the stage asks for it. It is `rounded` in mixed precision,
+    unless it is spread over processes or follows the policy by small steps. `fused_head`: it gets TRL's fused
+    LM head, which computes log-probabilities.
     """
     args, half = trainer.args, HALVES.get(trainer.accelerator.mixed_precision)
-    if model is not None:
-        if half and not trainer.is_fsdp_enabled and not args.sync_ref_model:
-            rounded(model, half)
+    if model is None:
+        return Reference(None, args.sync_ref_model)
+    if half and not trainer.is_fsdp_enabled and not args.sync_ref_model:
+        rounded(model, half)
+    if fused_head:
         cast = args.cast_lm_head_to_fp32
         add_fused_lm_head(model, temperature=trainer.temperature, cast_lm_head_to_fp32=cast)
-        model = placed(model.requires_grad_(False), trainer, learns=False).eval()
+    model = placed(model.requires_grad_(False), trainer, learns=False).eval()
+    if args.sync_ref_model:
+        trainer.add_callback(SyncRefModelCallback(model, trainer.accelerator))
     return Reference(model, args.sync_ref_model)
 
 

@@ -24,7 +24,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from trl import GRPOTrainer
-from trl.trainer.callbacks import SyncRefModelCallback
 
 from encore.learning import estimators
 from encore.learning.ahead import AheadSampler
@@ -207,8 +206,6 @@ def _assembled(trainer: Any, method: Method) -> Parts:
     reference = None
     if of_critic or args.beta:
         reference = beside(method.reference, trainer)
-        if reference.model is not None and args.sync_ref_model:
-            trainer.add_callback(SyncRefModelCallback(reference.model, trainer.accelerator))
     extra_losses: list[ExtraLoss] = []
     kept: dict[str, Part] = {"measures": measures}
     sampler = _sampler(trainer, method)
@@ -239,8 +236,8 @@ def _assembled(trainer: Any, method: Method) -> Parts:
     level = method.importance_ratio or args.importance_sampling_level
     objective = method.objective or partial(grpo.loss, level=level, limit=method.limit)
     distillation = Distillation(method.teacher, trainer, rollouts, measures) if method.teacher else None
-    if distillation and distillation.kept.synced:
-        kept["teacher"] = distillation.kept
+    if distillation:
+        kept["teacher"] = distillation.reference
     return Parts(policy, rollouts, measures, objective, extra_losses, kept, distillation)
 
 

@@ -15,7 +15,7 @@ from encore.learning.hindsight import OfHindsight, shown_responses
 
 APART, SUMMED, LOSS = Distillation.apart, Distillation.summed, Distillation.loss
 IN_LINE, HINDSIGHT = distillation._in_line, distillation_cases.HINDSIGHT
-HEAD, PROMPTS = "of_teacher = _head(self.teacher)", "torch.zeros_like(prompt_mask)"
+HEAD, PROMPTS = "of_teacher = _head(self.reference.model)", "torch.zeros_like(prompt_mask)"
 
 FAST = {("reverse_kl", "windows"), ("forward_kl", "minibatches"), ("jsd", "epochs"), (HINDSIGHT, "windows")}
 GRID = [
