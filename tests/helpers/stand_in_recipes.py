@@ -22,6 +22,7 @@ SIZES = {
     "inner_steps": 2,
     "prompts_per_epoch": 2,
     "num_generations": 2,
+    "pass_k": 1,
     "per_device_train_batch_size": 2,
     "gradient_accumulation_steps": 2,
     "steps_per_generation": 4,
