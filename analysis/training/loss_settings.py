@@ -143,7 +143,8 @@ def _(stage: DistillationStage) -> dict[str, str]:
         "group size": str(args.num_generations),
         "learning rate": f"{args.learning_rate:g}",
         "also": f"{sampling} rollouts by the policy itself"
-        + ("; its own teacher" if stage.hindsight else ""),
+        + ("; its own teacher" if stage.hindsight else "")
+        + (", told what is wrong" if stage.feedback else ""),
     }
 
 

@@ -14,14 +14,13 @@ from encore.learning.measures import Measures
 from encore.learning.minibatch import Minibatch
 from encore.learning.policy import Policy
 from encore.learning.resumable import Part
-from encore.learning.scoring import Scores
+from encore.learning.scoring import Scores, problem_of
 from encore.objectives import advantages, gae, process_supervision
 from encore.objectives.kl import adapted_coefficient
 from encore.recipe.grpo_args import PpoArgs
 from encore.recipe.kinds.grpo import ACCURACY_ALONE
 from encore.rewards.rules import text
 from encore.rewards.step_rewards import Reader
-from encore.worlds.protocol import Problem
 
 
 class Estimator(Part, Protocol):
@@ -112,10 +111,7 @@ class Process(Stateless):
 
     def steps(self, scores: Scores) -> list[process_supervision.Steps]:
         """Return the steps of each of this process's completions."""
-        problems = [
-            Problem(row["question"], row["answer"], row.get("difficulty", 0), row.get("prefill") or "")
-            for row in scores.rows
-        ]
+        problems = [problem_of(row) for row in scores.rows]
         right = scores.accuracy[scores.own].tolist()
         return [
             self.read_steps(problem, text(said), tokens, is_right)

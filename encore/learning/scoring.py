@@ -9,6 +9,7 @@ import torch
 from accelerate.utils import gather, gather_object
 from torch import Tensor
 
+from encore.data.forms import PREFILL
 from encore.learning.completions import Record
 from encore.learning.resumable import stop_unless_finite
 from encore.learning.samplers import Sampled
@@ -17,11 +18,17 @@ from encore.recipe.kinds.rollout import LEARNED
 from encore.rewards.domains import check_routed, split
 from encore.rewards.table import reward_table
 from encore.sampling.turns import CALLS, EPISODE, TURNS
+from encore.worlds.protocol import Problem
 
 Row = dict[str, Any]  # the columns of a prompt that rewards read
 KEPT = ("answer", "difficulty", "domain", *CALLS, *EPISODE, TURNS)  # columns that completions.jsonl keeps
 # takes a trainer, the names and weights of its reward functions, and the rewards of all completions
 Check = Callable[[Any, Sequence[str], Tensor, Tensor], None]
+
+
+def problem_of(row: Row) -> Problem:
+    """Return the problem that a prompt's row asks."""
+    return Problem(row["question"], row["answer"], row.get("difficulty", 0), row.get(PREFILL) or "")
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,11 @@ class Questions(DataSet):
         """The name of the verifier, math if none is named."""
         return self.verifier or "math"
 
+    @property
+    def gives_feedback(self) -> bool:
+        """Whether the verifier says in words why a completion is wrong: only unit tests do."""
+        return self.verifies == reward_names.TESTS
+
     def lacking(self) -> Iterator[Mistake]:
         """Yield the keys that are missing for answers to be verified."""
         columns = ("numbers", "target") if self.verifier == "countdown" else ("answer",)

@@ -67,6 +67,11 @@ class WorldTask(Task):
         """True: a world verifies every answer."""
         return True
 
+    @property
+    def gives_feedback(self) -> bool:
+        """Whether the world says in words why a completion is wrong."""
+        return hasattr(self.make_world(), "feedback")
+
     def make_world(self) -> World:
         """Return the world with these dials. Raises UserError for a dial that the world does not have."""
         return worlds.make(self.model_dump())

@@ -22,13 +22,14 @@ The program of a completion is the last fenced block after `</think>`; without a
 import ast
 import builtins
 import re
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from encore.sandbox.pool import Job, run
-from encore.sandbox.values import same
+from encore.sandbox.pool import Job, Result, run
+from encore.sandbox.values import Failed, same
 from encore.sandbox.verdicts import Verdicts
 from encore.worlds.protocol import Problem
 
@@ -36,6 +37,7 @@ FENCE = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n(.*?)```", re.DOTALL)
 LONGEST = 100_000  # characters; a longer answer has no tests, a longer completion is no program
 UNFINISHED = ("time", "SIGXCPU")  # the words for a program that ran out of time
 BELOW = (ast.Lt, ast.LtE)
+SHORTLY = reprlib.Repr()  # writes a value in tens of characters, however large or deep it is
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,33 @@ def rollout(problems: Sequence[Problem], completions: Sequence[str]) -> tuple[li
 
     All programs together have one budget of time, see `Pool.run`.
     """
+    every, results = _run(problems, completions)
+    judged = [
+        _verdicts(problem.question, tests, result.values)
+        for problem, tests, result in zip(problems, every, results, strict=True)
+    ]
+    return judged, sum(result.ended in UNFINISHED for result in results)
+
+
+def feedback(problems: Sequence[Problem], completions: Sequence[str]) -> list[str]:
+    """Return the first test that each program fails, with what the program gives: `assert f(2) == 4: 5`.
+
+    In place of a value may stand the reason why there is none, such as `KeyError`. The words are "" for a
+    program that fails no test.
+    """
+    words = []
+    for tests, result in zip(*_run(problems, completions), strict=True):
+        failures = (
+            f"{test.text}: {value.why if isinstance(value, Failed) else SHORTLY.repr(value)}"
+            for test, value, wanted in zip(tests.tests, result.values, _expected(tests), strict=True)
+            if not _passes(test, value, wanted)
+        )
+        words.append(next(failures, ""))
+    return words
+
+
+def _run(problems: Sequence[Problem], completions: Sequence[str]) -> tuple[list[UnitTests], list[Result]]:
+    """Return the tests of each problem, and the results of the completions' programs."""
     every = [read_tests(problem.answer) for problem in problems]
     jobs = [
         Job(
@@ -233,12 +262,7 @@ def rollout(problems: Sequence[Problem], completions: Sequence[str]) -> tuple[li
         )
         for problem, completion, tests in zip(problems, completions, every, strict=True)
     ]
-    results = run(jobs)
-    judged = [
-        _verdicts(problem.question, tests, result.values)
-        for problem, tests, result in zip(problems, every, results, strict=True)
-    ]
-    return judged, sum(result.ended in UNFINISHED for result in results)
+    return every, run(jobs)
 
 
 def _verdicts(question: str, tests: UnitTests, values: Sequence[Any]) -> Verdicts:
@@ -246,10 +270,14 @@ def _verdicts(question: str, tests: UnitTests, values: Sequence[Any]) -> Verdict
     others: list[bool] = []
     asked = _letters(question)
     for test, value, wanted in zip(tests.tests, values, _expected(tests), strict=True):
-        right = same(value, wanted, _tolerance(test, wanted))
-        right = right and (type(value) is type(wanted) or not test.identical)
-        (shown if _letters(test.text) in asked else others).append(right)
+        (shown if _letters(test.text) in asked else others).append(_passes(test, value, wanted))
     return shown, others
+
+
+def _passes(test: UnitTest, value: Any, wanted: Any) -> bool:
+    """Return whether the value of a test's call is the wanted one."""
+    of_type = type(value) is type(wanted) or not test.identical
+    return of_type and same(value, wanted, _tolerance(test, wanted))
 
 
 def _tolerance(test: UnitTest, wanted: Any) -> float:

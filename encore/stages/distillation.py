@@ -18,13 +18,14 @@ from encore.data import forms
 from encore.data.token_ids import prompt_ids
 from encore.learning.distillation import Teacher
 from encore.learning.fit import clean
-from encore.learning.hindsight import Hindsight
+from encore.learning.hindsight import Hindsight, Told
 from encore.learning.rollouts import Options
 from encore.learning.trainer import Method
 from encore.models import lora
 from encore.models.experts import idle
 from encore.recipe.kinds import DistillationStage
 from encore.recipe.kinds.distillation import DIVERGENCES, TEACHER
+from encore.rewards import feedback
 from encore.runtime import curves, health
 from encore.stages import rollout_args, setup
 from encore.stages.job import Job
@@ -53,7 +54,7 @@ def _train(stage: DistillationStage, job: Job, args: Any) -> Outcome:
     ready = setup.prepared(stage, job, args, stage.caps_by_step, {}, measured=("accuracy",))
     model = load_reference(ready.policy, job.inputs, role=TEACHER, **options)
     form, shown = forms.of(stage.form, ready.policy.tokenizer), stage.hindsight
-    hindsight = None if shown is None else Hindsight(shown, form)
+    hindsight = None if shown is None else Hindsight(shown, form, _told(stage))
     teacher = Teacher(model, DIVERGENCES[stage.divergence], stage.on_policy, hindsight)
     log = setup.opened(job)
     checks = setup.checks(ready, job, args.max_completion_length)
@@ -85,12 +86,20 @@ def _train(stage: DistillationStage, job: Job, args: Any) -> Outcome:
     )
 
 
+def _told(stage: DistillationStage) -> Told | None:
+    """Return what the teacher reads without a right response; None if the stage has no feedback."""
+    return None if stage.feedback is None else Told(stage.feedback, feedback.of_task(stage.questions))
+
+
 def _room(hindsight: Hindsight, ready: setup.Setup, cap: int) -> health.Check:
     """Check that the model's context holds the longest prompt of the teacher. Raises UserError if not.
 
-    `cap`: the most tokens of a completion, and so of the response that the prompt shows.
+    `cap`: the most tokens of a completion, and so of the response or the feedback that the prompt shows.
     """
-    prompts = [hindsight.prompt(row, "") for row in ready.dataset.to_list()]
+    rows = ready.dataset.to_list()
+    prompts = [hindsight.prompt(row, "") for row in rows]
+    if hindsight.told:
+        prompts += [hindsight.prompt_with_feedback(row, "") for row in rows]
     longest = max(map(len, prompt_ids(prompts, ready.policy.tokenizer)))
     (check,) = health.stop_at_errors([health.context(longest + cap, cap, positions(ready.policy.model))])
     return check | {"check": "context/hindsight"}

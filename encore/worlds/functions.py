@@ -45,6 +45,7 @@ LONGEST = 400  # most characters of a program that is run
 SHOWN = range(10)  # inputs of the tests that a question shows
 HIDDEN = range(-20, 41)  # inputs of the tests that a question does not show
 UNSEEN = 6  # number of tests that a question does not show
+TOLD = 3  # most tests that a feedback shows
 
 
 def done(steps: list[Step], x: int) -> int:
@@ -196,6 +197,13 @@ class Functions:
     def verify(self, problem: Problem, completion: str) -> bool:
         """Return whether the program in the answer passes every test."""
         return passed(_verdicts(problem, completion))
+
+    def feedback(self, problem: Problem, completion: str) -> str:
+        """Return the first tests that the program fails, as a question shows tests; "" if it passes all."""
+        shown, others = _verdicts(problem, completion)
+        tests = {**given(problem)[1], **unseen(problem)}
+        verdicts = zip(tests.items(), [*shown, *others], strict=True)
+        return " ".join([f"{x}:{y}" for (x, y), passes in verdicts if not passes][:TOLD])
 
     def steps(self, problem: Problem, completion: str) -> list[bool]:
         """Return whether each step is right: the expression before it, with the question's next operation."""

@@ -12,6 +12,7 @@ from encore.errors import UserError
 from encore.worlds.protocol import World
 
 RESPONSE = "{response}"  # the place of a response in a text that shows one
+FEEDBACK = "{feedback}"  # the place of the words on a completion in a text that tells them
 SPECIAL = ("<pad>", "<eos>", "<bos>", "<unk>")
 TURNS = ("<user>", "<assistant>")
 

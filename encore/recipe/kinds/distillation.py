@@ -9,7 +9,7 @@ from encore.recipe.base import Mistake
 from encore.recipe.grpo_args import DistillationArgs
 from encore.recipe.kinds.rollout import RolloutStage
 from encore.recipe.kinds.stage import rule
-from encore.worlds.text import RESPONSE
+from encore.worlds.text import FEEDBACK, RESPONSE
 
 TEACHER = "teacher"  # the role of the stage that makes the teacher
 # arguments by which a teacher that is the policy's own follows it
@@ -56,6 +56,11 @@ class DistillationStage(RolloutStage):
     # without one is not learned from. The teacher has the policy's first weights, or follows it by
     # args.sync_ref_model.
     hindsight: str | None = None
+    # Beside hindsight: the text that the teacher reads for a wrong completion of whose group no other
+    # response is right. It has {question} and {feedback}, which stands for the verifier's words on the
+    # completion: the tests that its program fails (world functions, or verifier: tests), or what the method
+    # `feedback` of a user's world returns.
+    feedback: str | None = None
 
     @property
     def by_length(self) -> bool:
@@ -79,9 +84,7 @@ class DistillationStage(RolloutStage):
         """Yield mistakes: a place is missing, groups have one response, or nothing verifies answers."""
         if self.hindsight is None:
             return
-        for place in ("{question}", RESPONSE):
-            if self.hindsight.count(place) != 1:
-                yield "hindsight", f"expected {place} exactly once, got {self.hindsight!r}"
+        yield from _places("hindsight", self.hindsight, RESPONSE)
         if (self.args.num_generations or 1) < 2:
             words = "hindsight takes a response of the same group: expected at least 2"
             yield "args.num_generations", words
@@ -89,6 +92,18 @@ class DistillationStage(RolloutStage):
             yield "hindsight", "nothing verifies the task's answers, so no response is known to be right"
         if self.on_policy < 1:
             yield "on_policy", "hindsight is on what the policy itself has sampled; remove it"
+
+    @rule
+    def _feedback(self) -> Iterator[Mistake]:
+        """Yield mistakes: a place is missing, there is no hindsight, or nothing has words on a completion."""
+        if self.feedback is None:
+            return
+        yield from _places("feedback", self.feedback, FEEDBACK)
+        if self.hindsight is None:
+            yield "feedback", "stands beside hindsight; write it, or remove feedback"
+        if self.task is not None and not self.task.gives_feedback:
+            words = "nothing says in words why a completion is wrong; world functions and verifier: tests do,"
+            yield "feedback", f"{words} and a world with a method feedback(problem, completion)"
 
     @rule
     def _unread(self) -> Iterator[Mistake]:
@@ -114,3 +129,10 @@ class DistillationStage(RolloutStage):
         if self.on_policy < 1 and self.sampler != "lean":
             words = "the teacher samples by sampler lean alone; write it, or let a stage sample write traces"
             yield "on_policy", words
+
+
+def _places(key: str, text: str, place: str) -> Iterator[Mistake]:
+    """Yield a mistake for each of {question} and `place` that a text does not have exactly once."""
+    for part in ("{question}", place):
+        if text.count(part) != 1:
+            yield key, f"expected {part} exactly once, got {text!r}"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from encore.data import hub
 from encore.errors import UserError
 from encore.rewards import rules, verifiers
-from encore.rewards.unit_tests import UnitTest, program, read_tests, verdicts
+from encore.rewards.unit_tests import UnitTest, feedback, program, read_tests, verdicts
 from encore.worlds import Problem
 
 needs_bubblewrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
@@ -144,6 +144,27 @@ def test_programs_that_had_no_more_time_are_counted():
 
 
 @needs_bubblewrap
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("return 2 * x", ""),
+        ("return x", "assert double(2) == 4: 2"),
+        ("return 4", "assert double(-3) == -6: 4"),
+        ("return {}[x]", "assert double(2) == 4: KeyError"),
+        ("return [0] * 1000", "assert double(2) == 4: [0, 0, 0, 0, 0, 0, ...]"),
+        ("return double", "assert double(2) == 4: TypeError"),
+    ],
+)
+def test_feedback_says_what_the_first_failing_test_gave(body, words):
+    assert feedback([DOUBLE], [f"def double(x):\n {body}"]) == [words]
+
+
+@needs_bubblewrap
+def test_without_tests_there_is_no_feedback():
+    assert feedback([Problem("", "for x in []: assert f(x)", 0)], ["def f(x): return 1"]) == [""]
+
+
+@needs_bubblewrap
 def test_without_tests_nothing_passes():
     assert rewarded(Problem("", "for x in []: assert f(x)", 0), "def f(x): return 1") == [(0, 0, 0, 0)]
 
@@ -152,7 +173,9 @@ def test_without_tests_nothing_passes():
 @given(answer=st.text(), completion=st.text())
 @settings(max_examples=30, deadline=None)
 def test_no_text_raises(answer, completion):
-    verdicts([Problem("", answer, 0), DOUBLE], [completion, completion])
+    problems, completions = [Problem("", answer, 0), DOUBLE], [completion, completion]
+    verdicts(problems, completions)
+    assert all(len(words) < 1000 for words in feedback(problems, completions))
 
 
 def test_the_rewards_of_programs_need_their_verifier():

@@ -47,6 +47,26 @@ def test_rewards(body, right, shown, share, special):
         assert share_passed(PROBLEM, completion) == share
 
 
+@pytest.mark.slow
+@needs_bubblewrap
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("return (x+3)*2", ""),
+        ("return {2:10,5:16}[x]", None),
+        ("return x", "2:10 5:16"),
+        ("1/0", "2:10 5:16"),
+    ],
+)
+def test_feedback_shows_the_first_tests_that_fail_as_the_question_does(body, words):
+    """They are tests of the problem, at most three, and never a test that passes."""
+    told = WORLD.feedback(PROBLEM, f"<answer>{body}</answer>")
+    tests = given(Problem(f"add3 mul2|{told}", "", 0))[1]
+    assert tests.items() <= {**given(PROBLEM)[1], **unseen(PROBLEM)}.items()
+    assert len(tests) == (0 if words == "" else 3)
+    assert told.startswith(words) if words else not {2, 5} & tests.keys()
+
+
 def test_a_step_is_what_python_makes_of_it():
     """Expressions are checked against the world's own arithmetic, brackets and all."""
     rng = random.Random(0)
