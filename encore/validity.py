@@ -213,6 +213,7 @@ class Memory:
     def save(self) -> None:
         """Save the digests of files that still exist in CHECKED."""
         kept = {name: entry for name, entry in self.known.items() if name in self.used or Path(name).exists()}
+        CHECKED.parent.mkdir(exist_ok=True)
         files.note(CHECKED, {"files": kept})
 
 
