@@ -114,6 +114,7 @@ def test_a_file_is_read_once_until_it_changes_in_any_way(tmp_path, monkeypatch):
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"files": []}', '{"files": {"a": [1]}}', "\x00"])
 def test_a_damaged_memory_of_digests_is_forgotten(tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
+    validity.CHECKED.parent.mkdir()
     validity.CHECKED.write_text(text)
     assert validity.Memory.load().known == {}
 
