@@ -76,12 +76,11 @@ class OfHindsight(Stateless):
             None if place is None else self.hindsight.prompt(row, texts[place])
             for row, place in zip(scores.rows, shown, strict=True)
         ]
-        seeing = _having(prompts, batch.completion_mask)
+        helped = seeing = _having(prompts, batch.completion_mask)
         self.measures.add_mean("hindsight", seeing.float().mean())
         if told := self.hindsight.told:
             prompts = self._with_feedback(told, prompts, scores)
-        helped = _having(prompts, batch.completion_mask)
-        if told:
+            helped = _having(prompts, batch.completion_mask)
             self.measures.add_mean("feedback", (helped - seeing).float().mean())
         ids = prompt_ids(
             [prompt or row["prompt"] for prompt, row in zip(prompts, scores.rows, strict=True)], tokenizer

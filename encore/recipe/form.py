@@ -86,7 +86,8 @@ class Posed(Formed):
         return replace(super().form, tools=self.task.tools if self.task else None)
 
 
-def placed(key: str, text: str) -> Iterator[Mistake]:
-    """Yield a mistake unless a text contains `{question}` exactly once."""
-    if text.count("{question}") != 1:
-        yield key, f"expected {{question}} exactly once, got {text!r}"
+def placed(key: str, text: str, *places: str) -> Iterator[Mistake]:
+    """Yield a mistake for each of `{question}` and `places` that a text does not contain exactly once."""
+    for place in ("{question}", *places):
+        if text.count(place) != 1:
+            yield key, f"expected {place} exactly once, got {text!r}"

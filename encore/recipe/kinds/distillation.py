@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from encore.recipe.base import Mistake
+from encore.recipe.form import placed
 from encore.recipe.grpo_args import DistillationArgs
 from encore.recipe.kinds.rollout import RolloutStage
 from encore.recipe.kinds.stage import rule
@@ -84,7 +85,7 @@ class DistillationStage(RolloutStage):
         """Yield mistakes: a place is missing, groups have one response, or nothing verifies answers."""
         if self.hindsight is None:
             return
-        yield from _places("hindsight", self.hindsight, RESPONSE)
+        yield from placed("hindsight", self.hindsight, RESPONSE)
         if (self.args.num_generations or 1) < 2:
             words = "hindsight takes a response of the same group: expected at least 2"
             yield "args.num_generations", words
@@ -98,7 +99,7 @@ class DistillationStage(RolloutStage):
         """Yield mistakes: a place is missing, there is no hindsight, or nothing has words on a completion."""
         if self.feedback is None:
             return
-        yield from _places("feedback", self.feedback, FEEDBACK)
+        yield from placed("feedback", self.feedback, FEEDBACK)
         if self.hindsight is None:
             yield "feedback", "stands beside hindsight; write it, or remove feedback"
         if self.task is not None and not self.task.gives_feedback:
@@ -129,10 +130,3 @@ class DistillationStage(RolloutStage):
         if self.on_policy < 1 and self.sampler != "lean":
             words = "the teacher samples by sampler lean alone; write it, or let a stage sample write traces"
             yield "on_policy", words
-
-
-def _places(key: str, text: str, place: str) -> Iterator[Mistake]:
-    """Yield a mistake for each of {question} and `place` that a text does not have exactly once."""
-    for part in ("{question}", place):
-        if text.count(part) != 1:
-            yield key, f"expected {part} exactly once, got {text!r}"
