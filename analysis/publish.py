@@ -8,7 +8,7 @@ The record has the report's tables as CSV, and these files:
 
 - numbers.csv.gz: the final numbers of every arm and seed;
 - runs.csv.gz: commit (which has the recipe as it was), versions, hardware, time and tokens of every stage;
-- shown.json and curves.csv.gz: a hundred samples, and learning curves with few points;
+- shown.json.gz and curves.csv.gz: a hundred samples, and learning curves with few points;
 - packages.txt: the installed packages with their versions;
 - registered.yaml, if claims were registered before the first run.
 
@@ -19,6 +19,7 @@ anew, from its numbers and the present recipe: no run is repeated, and seeds on 
 left out. A record of an earlier world (its recipe now judges other seeds) keeps its verdicts.
 """
 
+import gzip
 import json
 import sys
 from collections.abc import Collection, Iterable, Sequence
@@ -102,7 +103,7 @@ def publish(run: Run, out: Path, report: str) -> None:
     curves = thinned(results.table, series.drawn())
     if len(curves):
         recorded.write(curves, out / CURVES)
-    (out / SHOWN).write_text(_samples(results), encoding="utf-8")
+    (out / SHOWN).write_bytes(gzip.compress(_samples(results).encode(), mtime=0))
     (out / PACKAGES).write_text(packages(runs), encoding="utf-8")
     if out.parent.resolve() == (run.root / RECORDS).resolve():
         remember([out])

@@ -1,5 +1,6 @@
 """A run, which a report is about, and the reading of the files that its jobs wrote."""
 
+import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from encore.recipe.document import Document
 from encore.recipe.graph import Graph, Node
 from encore.recipe.recipe import Recipe
 
-SHOWN = "shown.json"  # file of a record: section -> values that its page shows and no table has
+SHOWN = "shown.json.gz"  # file of a record: section -> values that its page shows and no table has
 
 
 Row = dict[str, Any]  # an object of a JSON file that a job wrote
@@ -104,8 +105,10 @@ class Run:
 
     def samples_kept(self, section: str) -> Row:
         """Return the values of a section in the record's file SHOWN; {} if the run has no record."""
-        kept = read_json(self.record / SHOWN) if self.record else None
-        return (kept or {}).get(section, {})
+        path = self.record / SHOWN if self.record else None
+        if path is None or not path.exists():
+            return {}
+        return json.loads(gzip.decompress(path.read_bytes())).get(section, {})
 
     def folder(self, node: Node) -> Path:
         return self.artefact(node.folder)

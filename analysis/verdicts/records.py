@@ -28,7 +28,7 @@ preconditions of claims), `collapses.csv` (runs that ended far below where they 
 paper's numbers, and ours) and `objectives.csv` (the loss that each arm minimised); `numbers.csv.gz`, the
 final numbers of every arm and seed; `runs.csv.gz`, the commit, versions, hardware, time and tokens of every
 stage (that commit holds the recipe as it was run); and, of newer records, what a page needs beside:
-`curves.csv.gz`, learning curves thinned, `shown.json`, a hundred samples, and `packages.txt`, all that was
+`curves.csv.gz`, learning curves thinned, `shown.json.gz`, a hundred samples, and `packages.txt`, all that was
 installed. `registered.yaml`, where the claims were registered before the runs, is what they were then, and
 `registration.csv` in which commit. `history.csv` has every verdict that was ever given.
 
