@@ -23,7 +23,7 @@ SCHEMA = 2
 OLD = "write found for expected, and claims by their ids (docs/claims.md)"
 MAIN = "recipe.yaml"
 REGISTERED = "registered.yaml"  # the file of a registration, beside MAIN: registration.py
-COLLECTIONS = ("bases", "dials")  # folders of recipes/ in which each recipe is one file
+DIALS = "dials"  # the folder of sweeps, in which each recipe is one file
 PRESETS = "presets"  # the folder of presets, which recipes share: presets.py
 SECTIONS = ("claims", "arms", "published", "deviations")  # sections to which a scale's file may add
 
@@ -196,13 +196,10 @@ def recipes(folder: Path) -> dict[str, Path]:
 
     Raises UserError if two recipes have the same name.
     """
-    parts = (folder, *(folder / name for name in COLLECTIONS))
+    parts = (folder, folder / DIALS)
     paths = [path for part in parts for path in part.glob("*.y*ml") if not path.name.endswith(REGISTERED)]
-    paths += [
-        path
-        for path in folder.glob("[!.]*")
-        if path.name not in (*COLLECTIONS, PRESETS) and any(path.glob("*.yaml"))
-    ]
+    folders = (path for path in folder.glob("[!.]*") if path.name not in (DIALS, PRESETS))
+    paths += [path for path in folders if any(path.glob("*.yaml"))]
     named: dict[str, Path] = {}
     for path in sorted(paths, key=lambda path: path.stem):
         if path.stem in named:

@@ -83,12 +83,12 @@ def test_a_scale_adds_arms_and_deviations_and_changes_arms(divided):
     assert hot == {"cpu": 1.2, "paper": 1.5}
 
 
-def test_collections_hold_recipes_of_one_file_and_presets_are_none(folder):
-    (folder.path / "bases").mkdir()
+def test_dials_are_recipes_of_one_file_and_presets_are_none(folder):
+    (folder.path / "dials").mkdir()
     (folder.path / "presets").mkdir()
     (folder.path / "presets/data.yaml").write_text("{}")
     folder.load()
-    (folder.path / "tiny.yaml").rename(folder.path / "bases/tiny.yaml")
+    (folder.path / "tiny.yaml").rename(folder.path / "dials/tiny.yaml")
     assert list(load_all(folder.path)) == ["paper", "tiny"]
     (folder.path / "tiny").mkdir()
     (folder.path / "tiny/recipe.yaml").write_text("")
