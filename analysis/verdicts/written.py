@@ -17,6 +17,10 @@ COLUMNS = ["record", "claims", "fixed_commit", "fixed", "first_run_commit", "fir
 SAID = {  # value of the column `written` -> when the record's claims were written
     "before": "before the first run that is recorded",
     "before, other seeds seen": "before the first run of the judged seeds, but after a record of other seeds",
+    "before, some with new arms": (
+        "before the first run that is recorded, but the claims in brackets later, before the new arms that "
+        "they are about had run"
+    ),
     "partly after": (
         "with metric, sides, direction and margin before the first run of the judged seeds, and what stands "
         "in brackets after it"
