@@ -168,12 +168,15 @@ def joined(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 
 def keep(run: Run, table: pd.DataFrame, out: Path) -> None:
-    """Write the registration at the first run into the record `out`; nothing if no claim is registered."""
+    """Write the newest registration of a registered claim into the record `out`; nothing if there is none.
+
+    The newest one has the claims of earlier ones too, because claims on new arms are added to them.
+    """
     (out / REGISTERED).unlink(missing_ok=True)
     if not (table.registered == "yes").any():
         return
-    first = table[table.registered == "yes"].sort_values("first_run").iloc[0]
-    registered = History(registration.path(run.recipe.files), run.scale).at(first["commit"])
+    newest = table[table.registered == "yes"].sort_values("first_run").iloc[-1]
+    registered = History(registration.path(run.recipe.files), run.scale).at(newest["commit"])
     assert registered is not None
     registration.write(out / REGISTERED, run.scale, registered)
 

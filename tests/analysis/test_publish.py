@@ -130,6 +130,14 @@ def test_no_committed_verdict_is_decided_before_its_look(path):
             assert v.high < 0 if v.direction == "higher" else v.low > 0
 
 
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.parent.name)
+def test_a_record_has_a_row_for_every_claim_of_its_recipe(path):
+    """Claims at other scales have one too. If not: python -m analysis.publish --rejudge"""
+    if not of_earlier_world(path.parent, GRAPH):
+        document = RECIPES[path.parent.name.rpartition("-")[0]].document
+        assert {v.id for v in claims.read_verdicts(path)} == {*document.claims}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.parent.name)
 def test_committed_verdicts_follow_from_the_numbers_and_the_recipe(path, tmp_path):
