@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -105,10 +106,8 @@ class Run:
 
     def samples_kept(self, section: str) -> Row:
         """Return the values of a section in the record's file SHOWN; {} if the run has no record."""
-        path = self.record / SHOWN if self.record else None
-        if path is None or not path.exists():
-            return {}
-        return json.loads(gzip.decompress(path.read_bytes())).get(section, {})
+        kept = read_json(self.record / SHOWN) if self.record else None
+        return (kept or {}).get(section, {})
 
     def folder(self, node: Node) -> Path:
         return self.artefact(node.folder)
@@ -155,11 +154,18 @@ class Run:
 
 
 def read_json(path: Path) -> Row | None:
-    """Return the object in a JSON file; None if there is no file. Raises UserError for other content."""
+    """Return the object in a JSON file, which may be gzipped (.gz); None if there is no file.
+
+    Raises UserError for other content.
+    """
     try:
-        content = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        kept = path.read_bytes()
+        text = gzip.decompress(kept) if path.suffix == ".gz" else kept
+        content = json.loads(text.decode(errors="replace"))
     except FileNotFoundError:
         return None
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise UserError(f"{path}: not a whole gzip file; delete it and run again") from None
     except json.JSONDecodeError as error:
         raise UserError(f"{path}: not valid JSON ({error.msg}); delete it and run again") from None
     if not isinstance(content, dict):

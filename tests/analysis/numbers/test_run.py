@@ -1,5 +1,7 @@
 """The nodes of a run, and artefacts as they are read."""
 
+import gzip
+
 import pytest
 from papers import GRAPH
 
@@ -59,3 +61,13 @@ def test_a_curve_that_is_none_is_one_clear_line(tmp_path, text):
         read_rows(path, ["step", "value"])
     path.write_text("step,metric,value\n")
     assert len(read_rows(path, ["step", "value"])) == 0
+
+
+@pytest.mark.parametrize("content", [b"{}", b"\x1f\x8b\x08\x00", b"", b"\x1f\x8b\x08garbage"])
+def test_a_broken_gzip_file_is_one_clear_line(tmp_path, content):
+    path = tmp_path / "shown.json.gz"
+    path.write_bytes(gzip.compress(b'{"a": 1}'))
+    assert read_json(path) == {"a": 1}
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"shown\.json\.gz: not "):
+        read_json(path)

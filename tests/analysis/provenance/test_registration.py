@@ -230,8 +230,9 @@ def test_git_still_says_what_a_record_has_kept(record):
         pytest.skip("the history of this checkout was cut off")
     (registered,) = registration.parse((record / "registered.yaml").read_text(), record.name).values()
     assert (kept.registered == "yes").any()
-    for commit in own.commit.unique():
-        then = history.at(commit)
+    at_runs = [history.at(commit) for commit in own.commit.unique()]
+    assert registered in at_runs
+    for then in at_runs:
         assert (then.rule, then.looks, then.first_seed) == (
             registered.rule,
             registered.looks,
