@@ -6,9 +6,9 @@
 
 The record has the report's tables as CSV, and these files:
 
-- numbers.csv.gz: the final numbers of every arm and seed;
-- runs.csv.gz: commit (which has the recipe as it was), versions, hardware, time and tokens of every stage;
-- shown.json.gz and curves.csv.gz: a hundred samples, and learning curves with few points;
+- numbers.csv.xz: the final numbers of every arm and seed;
+- runs.csv.xz: commit (which has the recipe as it was), versions, hardware, time and tokens of every stage;
+- shown.json.gz and curves.csv.xz: a hundred samples, and learning curves with few points;
 - packages.txt: the installed packages with their versions;
 - registered.yaml, if claims were registered before the first run.
 
@@ -49,6 +49,8 @@ from analysis.page.tables import Table
 from analysis.provenance import jobs, registration
 from analysis.provenance.completions import Rollout
 from analysis.results import Results, build, views
+from analysis.sizes import effects, trends
+from analysis.sizes import page as sizes
 from analysis.training import series
 from analysis.verdicts import claims, records, reversals
 from analysis.verdicts.build import build as judge
@@ -197,6 +199,9 @@ def write_index(folder: Path, graph: Graph) -> None:
     (folder / "guides.md").write_text(guides.page(topics, answered), encoding="utf-8")
     (folder / "papers.md").write_text(papers.page(listed, answered, graph), encoding="utf-8")
     (folder / papers.PICTURE).write_text(papers.picture(listed, answered), encoding="utf-8")
+    by_size = trends.trends(folder, graph)
+    (folder / sizes.FILE).write_text(sizes.page(by_size), encoding="utf-8")
+    sizes.pictures(by_size, folder / effects.FOLDER)
     (folder / "index.html").write_text(
         first_page.render(first_page.of_records(folder, graph)), encoding="utf-8"
     )

@@ -4,8 +4,8 @@ Before a command runs, what the page shows above it is done: modules are written
 """
 
 import csv
-import gzip
 import json
+import lzma
 import os
 import re
 import shlex
@@ -264,7 +264,7 @@ def test_the_table_of_large_plans_is_that_of_its_benchmark():
 
 def test_the_numbers_of_the_self_rewarding_collapse_are_those_of_its_record():
     text = (ROOT / "docs/collapse.md").read_text(encoding="utf-8")
-    with gzip.open(ROOT / "results/published/iterative-cpu/numbers.csv.gz", "rt") as file:
+    with lzma.open(ROOT / "results/published/iterative-cpu/numbers.csv.xz", "rt") as file:
         rows = [row for row in csv.DictReader(file) if row["arm"] == "base-recipe"]
 
     def mean(node: str, metric: str) -> float:

@@ -31,7 +31,7 @@ LAYERS = """
     analysis.look analysis.report analysis.watch
     analysis.study
     analysis.gallery
-    analysis.squares analysis.statements
+    analysis.squares analysis.statements analysis.sizes
     analysis.guides analysis.papers
     analysis.publish
     analysis.join

@@ -30,17 +30,21 @@ def model(run: Run, numbers: pd.DataFrame) -> str:
     for stage in reversed(stages):
         if taken := run.graph.model_of(stage):
             return f"{taken.name}{', dequantized' if isinstance(taken, GgufModel | WheelModel) else ''}"
+    trained = parameters(run, numbers)
+    return f"{size(trained)}-parameter model trained here from scratch" if trained else UNKNOWN
+
+
+def parameters(run: Run, numbers: pd.DataFrame) -> int | None:
+    """Return the number of parameters that the first arm's last stage trains; None if it has not run."""
+    stages = run.stages(run.arms[0], run.seeds[0])
     if not stages:
-        return UNKNOWN
+        return None
     last = run.label(stages[-1])
     rows = (numbers.arm == run.arms[0]) & (numbers.node == last) & (numbers.metric == "parameters")
-    sizes = numbers.value[rows]
-    return (
-        f"{_size(float(sizes.iloc[0]))}-parameter model trained here from scratch" if len(sizes) else UNKNOWN
-    )
+    return int(numbers.value[rows].iloc[0]) if rows.any() else None
 
 
-def _size(parameters: float) -> str:
+def size(parameters: float) -> str:
     """Return a number of parameters as `0.13M`, `34M`, `1.5B`."""
     unit, letter = (1e9, "B") if parameters >= 1e9 else (1e6, "M")
     return f"{parameters / unit:.2g}{letter}"

@@ -25,10 +25,10 @@ can be judged anew, without any run, by `python -m analysis.publish --rejudge`.
 A record's folder, `<recipe>-<scale>`, holds the tables of its report as CSV, among them `claims.csv` (every
 verdict, with the difference of each seed), `looks.csv` (what was known at each look), `gates.csv` (the
 preconditions of claims), `collapses.csv` (runs that ended far below where they began), `published.csv` (the
-paper's numbers, and ours) and `objectives.csv` (the loss that each arm minimised); `numbers.csv.gz`, the
-final numbers of every arm and seed; `runs.csv.gz`, the commit, versions, hardware, time and tokens of every
+paper's numbers, and ours) and `objectives.csv` (the loss that each arm minimised); `numbers.csv.xz`, the
+final numbers of every arm and seed; `runs.csv.xz`, the commit, versions, hardware, time and tokens of every
 stage (that commit holds the recipe as it was run); and, of newer records, what a page needs beside:
-`curves.csv.gz`, learning curves thinned, `shown.json.gz`, a hundred samples, and `packages.txt`, all that was
+`curves.csv.xz`, learning curves thinned, `shown.json.gz`, a hundred samples, and `packages.txt`, all that was
 installed. `registered.yaml`, where the claims were registered before the runs, is what they were then, and
 `registration.csv` in which commit. `history.csv` has every verdict that was ever given.
 
@@ -45,7 +45,8 @@ COLUMNS = ("recipe", "paper", "what it shows", "verdicts", "judged at", "record"
 TAIL = """
 Beside the records: [how much of each paper is tested](papers.md), statement by statement, and what is
 not and why; [what each method cost here](methods.md), needed and gained; [what guides say](guides.md),
-and what we found; `conformance.csv`, every loss and advantage held to its paper's equation;
+and what we found; [what size does to an effect](sizes.md), from `sizes/effects.csv`;
+`conformance.csv`, every loss and advantage held to its paper's equation;
 `verifier_audit.csv`, right and wrong answers that the verifiers accept, refuse and cannot read;
 `reward_stress.csv.gz`, what each of our rewards pays for of the responses that game a reward, by
 `python tests/conformance/reward_stress.py`;

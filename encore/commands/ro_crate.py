@@ -31,9 +31,9 @@ def export(record: Path, out: Path) -> Path:
         from rocrate.rocrate import ROCrate  # here too
     except ImportError:
         raise UserError("to write a crate: pip install rocrate") from None
-    if not (record / "runs.csv.gz").is_file() or not (record / "claims.csv").is_file():
-        raise UserError(f"{record}: expected the folder of a record, with claims.csv and runs.csv.gz")
-    runs = pd.read_csv(record / "runs.csv.gz")
+    if not (record / "runs.csv.xz").is_file() or not (record / "claims.csv").is_file():
+        raise UserError(f"{record}: expected the folder of a record, with claims.csv and runs.csv.xz")
+    runs = pd.read_csv(record / "runs.csv.xz")
     began = pd.to_datetime(runs.started)
     ended = began + runs.wall_s.map(lambda seconds: timedelta(seconds=seconds))
     recipe = record.resolve().name.rpartition("-")[0]

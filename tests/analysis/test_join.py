@@ -15,7 +15,7 @@ from encore.errors import UserError
 
 PUBLISHED = Path(__file__).parents[2] / "results/published"
 NAME = "gdpo-cpu"  # a record in which each seed has a base model of its own
-BY_SEED = ("numbers.csv.gz", "curves.csv.gz", "runs.csv.gz")
+BY_SEED = ("numbers.csv.xz", "curves.csv.xz", "runs.csv.xz")
 
 
 def cut(out: Path, even: bool, name: str = NAME) -> Path:
@@ -24,7 +24,7 @@ def cut(out: Path, even: bool, name: str = NAME) -> Path:
     for file in BY_SEED:
         rows = pd.read_csv(out / name / file, low_memory=False)
         rows = rows[(rows.seed % 2 == 0) == even]
-        if file.endswith(".gz"):
+        if file.endswith(".xz"):
             write(rows, out / name / file)
         else:
             rows.to_csv(out / name / file, index=False)
@@ -42,7 +42,7 @@ def test_the_halves_of_a_record_are_the_record(tmp_path, monkeypatch):
     monkeypatch.setattr(pd, "read_csv", lambda file, **how: files.append(Path(file)) or plain(file, **how))
     join.join(record, part, GRAPH)
     monkeypatch.undo()
-    for file in ("numbers.csv.gz", "curves.csv.gz"):
+    for file in ("numbers.csv.xz", "curves.csv.xz"):
         assert [files.count(folder / file) for folder in (record, part)] == [1, 1]
     whole = PUBLISHED / NAME
     assert {path.name for path in record.iterdir()} == {path.name for path in whole.iterdir()}
@@ -106,11 +106,11 @@ def test_other_arms_are_refused(tmp_path):
 def test_what_needs_all_seeds_at_once_is_refused(tmp_path, name, why):
     record, part = cut(tmp_path / "a", even=True, name=name), cut(tmp_path / "b", even=False, name=name)
     if name == "code-cpu":
-        runs = pd.concat(pd.read_csv(folder / "runs.csv.gz") for folder in (record, part))
+        runs = pd.concat(pd.read_csv(folder / "runs.csv.xz") for folder in (record, part))
         for folder in (record, part):
             shared = runs[runs.stage == "tiny_lm/pretrain"]
-            pd.concat([shared, pd.read_csv(folder / "runs.csv.gz")]).drop_duplicates().to_csv(
-                folder / "runs.csv.gz", index=False
+            pd.concat([shared, pd.read_csv(folder / "runs.csv.xz")]).drop_duplicates().to_csv(
+                folder / "runs.csv.xz", index=False
             )
     with pytest.raises(UserError, match=why):
         join.join(record, part, GRAPH)

@@ -35,10 +35,10 @@ def test_the_committed_page_is_what_the_records_say(page):
 @pytest.mark.slow
 def test_a_method_of_one_stage_costs_that_stage_and_gains_what_its_evaluations_say(page):
     shown = cells(page, "rloo", "objectives-cpu")
-    runs = pd.read_csv(RECORDS / "objectives-cpu/runs.csv.gz")
+    runs = pd.read_csv(RECORDS / "objectives-cpu/runs.csv.xz")
     own = runs[(runs.arm == "rloo") & (runs.stage == "grpo")]
     assert float(shown["cost"]) == float(f"{own.flops.mean():.2g}")
-    numbers = pd.read_csv(RECORDS / "objectives-cpu/numbers.csv.gz", low_memory=False)
+    numbers = pd.read_csv(RECORDS / "objectives-cpu/numbers.csv.xz", low_memory=False)
     accuracy = numbers[numbers.metric == "heldout/accuracy"]
     judged = ~accuracy.seed.isin(RECIPES["objectives"].dial_seeds)
     after = accuracy[judged & (accuracy.arm == "rloo") & (accuracy.node == "after")].value.mean()
@@ -49,7 +49,7 @@ def test_a_method_of_one_stage_costs_that_stage_and_gains_what_its_evaluations_s
 @pytest.mark.slow
 def test_what_leads_to_both_checkpoints_and_what_only_judges_costs_nothing(page):
     """Fine-tuning leads to DPO's both; the reward model only scores it; PPO trains with it."""
-    runs = pd.read_csv(RECORDS / "dpo-cpu/runs.csv.gz")
+    runs = pd.read_csv(RECORDS / "dpo-cpu/runs.csv.xz")
     mean = runs.groupby(["arm", "stage"]).flops.mean()
     pairs = mean["base-recipe", "sample"] + mean["base-recipe", "label"]
     dpo, ppo = (float(cells(page, arm, "dpo-cpu")["cost"]) for arm in ("base-recipe", "ppo"))

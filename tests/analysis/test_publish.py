@@ -32,7 +32,7 @@ def report(run):
 def test_record_has_the_final_numbers_and_every_run(run, report, tmp_path):
     out = tmp_path / "published"
     publish.publish(run, out, "report")
-    numbers, runs = pd.read_csv(out / "numbers.csv.gz"), pd.read_csv(out / "runs.csv.gz")
+    numbers, runs = pd.read_csv(out / "numbers.csv.xz"), pd.read_csv(out / "runs.csv.xz")
     final = table.final(table.collect(run))
     assert len(numbers) == len(final.drop_duplicates(["source", "metric"])) < len(final)
     assert set(numbers.seed) == {0, 1, 2}
@@ -57,7 +57,7 @@ def test_a_record_among_the_others_gets_its_row(run, report):
 
 @pytest.mark.slow
 def test_a_table_that_the_report_has_not_leaves_the_record(run, report, tmp_path):
-    for name in ("labels.csv", "numbers.csv.gz"):
+    for name in ("labels.csv", "numbers.csv.xz"):
         (tmp_path / name).write_text("from an earlier report")
     publish.publish(run, tmp_path, "report")
     assert not (tmp_path / "labels.csv").exists()

@@ -10,7 +10,7 @@ def bases(record: Path) -> int:
 
     A record without pretraining trains a published model, which is one; a bandit has a table, and no model.
     """
-    runs = pd.read_csv(record / "runs.csv.gz")
+    runs = pd.read_csv(record / "runs.csv.xz")
     if (runs.stage == "bandit").all():
         return 0
     pretrained = runs[runs.stage.str.endswith("pretrain")]

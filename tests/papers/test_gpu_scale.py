@@ -41,7 +41,7 @@ EXPECTED |= {
     )
 }  # without a model of the Hub
 EXPECTED |= {name: {"cpu"} for name in (*SWEEPS, "bandit")} | {"smoke": {"cpu", "gpu"}}
-NOT_HERE = {"paper", "small", "small-gpu", "small-hub", "gpu-24gb"}
+NOT_HERE = {"paper", "small", "small-gpu", "small-hub", "gpu-24gb", "1m", "8m"}
 AT_ONCE = ("r1_zero", "smoke", "tldr")  # planned among the fast tests
 ON_GPU = [
     pytest.param(name, scale, marks=() if name in AT_ONCE else pytest.mark.slow)

@@ -35,7 +35,7 @@ def but_its_rate(config: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(("recipe", "arm"), ARMS)
 def test_the_rate_is_the_sweeps_best_and_not_at_its_edge(recipe, arm):
     sweep = SWEEPS[recipe]
-    numbers = pd.read_csv(RECORDS / f"{sweep}-cpu/numbers.csv.gz")
+    numbers = pd.read_csv(RECORDS / f"{sweep}-cpu/numbers.csv.xz")
     numbers = numbers[numbers.metric == METRIC].groupby("arm").value
     config = learning(recipe, arm)
     swept = {other: learning(sweep, other) for other in RECIPES[sweep].arms("cpu")}

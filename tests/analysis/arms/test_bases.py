@@ -65,7 +65,7 @@ def test_the_first_lines_say_it_of_the_records(page):
 @pytest.mark.parametrize("record", ALL)
 def test_the_first_lines_of_a_record_say_it_if_it_rests_on_one_base(record):
     first = first_lines(RECORDS / record / "index.html")
-    runs = pd.read_csv(RECORDS / record / "runs.csv.gz")
+    runs = pd.read_csv(RECORDS / record / "runs.csv.xz")
     assert (SAID in first) == (record in ON_ONE and runs.seed.nunique() > 1)
     if record in ON_ONE:
         assert bases.others(RECORDS, [record]) in first

@@ -19,7 +19,7 @@ def folder(tmp_path):
     """The records, without their pages and numbers, and without a lot."""
     for record in RECORDS.glob("*-cpu"):
         (tmp_path / record.name).mkdir()
-        for name in ("claims.csv", "runs.csv.gz", "numbers.csv.gz", "registered.yaml"):
+        for name in ("claims.csv", "runs.csv.xz", "numbers.csv.xz", "registered.yaml"):
             if (record / name).exists():
                 shutil.copy(record / name, tmp_path / record.name)
     return tmp_path

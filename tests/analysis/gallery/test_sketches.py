@@ -31,7 +31,7 @@ def test_a_sketch_is_of_the_judged_seeds_and_of_known_arms(tmp_path):
         for step in range(0, 50, 2)
     ]
     columns = ["arm", "seed", "node", "step", "accuracy", "reward"]
-    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "curves.csv.gz", index=False)
+    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "curves.csv.xz", index=False)
     svg, caption = sketches.of(tmp_path, run)
     assert svg.count("<path") == 2
     assert caption.startswith("Accuracy in training, 0.2")

@@ -26,9 +26,9 @@ def record(folder, bases_of, measured):
     path = folder / "r1_zero-cpu"
     path.mkdir()
     runs = [("tiny_lm/pretrain", seed) for seed in bases_of] + [("grpo", seed) for seed in SEEDS]
-    pd.DataFrame(runs, columns=["stage", "seed"]).assign(arm="base-recipe").to_csv(path / "runs.csv.gz")
+    pd.DataFrame(runs, columns=["stage", "seed"]).assign(arm="base-recipe").to_csv(path / "runs.csv.xz")
     numbers = [("before", seed) for seed in measured] + [("after", seed) for seed in SEEDS]
-    pd.DataFrame(numbers, columns=["node", "seed"]).assign(arm="base-recipe").to_csv(path / "numbers.csv.gz")
+    pd.DataFrame(numbers, columns=["node", "seed"]).assign(arm="base-recipe").to_csv(path / "numbers.csv.xz")
     return path
 
 
@@ -42,7 +42,7 @@ def record(folder, bases_of, measured):
 )
 def test_seeds_share_what_the_tables_have_of_one_seed_alone(tmp_path, bases_of, measured, shared):
     folder = record(tmp_path, bases_of, measured)
-    graph = as_run(folder, GRAPH, pd.read_csv(folder / "numbers.csv.gz"))
+    graph = as_run(folder, GRAPH, pd.read_csv(folder / "numbers.csv.xz"))
     assert graph.shared == shared
     policies = {
         graph.inputs(Node("r1_zero", "cpu", "base-recipe", seed, "grpo", "stage"))["policy"].seed
@@ -60,7 +60,7 @@ def test_seeds_share_what_the_tables_have_of_one_seed_alone(tmp_path, bases_of, 
 def test_a_number_of_a_record_has_six_digits_and_the_same_numbers_the_same_bytes(values):
     frame = pd.DataFrame({"seed": range(len(values)), "value": values})
     with TemporaryDirectory() as folder:
-        file = Path(folder, "a.csv.gz")
+        file = Path(folder, "a.csv.xz")
         recorded.write(frame, file)
         first = file.read_bytes()
         recorded.write(frame, file)

@@ -222,7 +222,7 @@ def test_a_recipe_is_what_it_has_registered(file):
 def test_git_still_says_what_a_record_has_kept(record):
     """What was registered when a stage ran is registered still; claims on new arms may have come since."""
     kept = pd.read_csv(record / "registration.csv", dtype=str, keep_default_na=False)
-    runs = pd.read_csv(record / "runs.csv.gz")
+    runs = pd.read_csv(record / "runs.csv.xz")
     name, _, scale = record.name.rpartition("-")
     own = runs[~runs.stage.str.contains("/")]
     history = judged.History(registration.path(RECIPES[name].files), scale)

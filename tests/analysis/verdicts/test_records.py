@@ -26,7 +26,7 @@ def test_the_committed_readme_is_what_the_records_say():
     text = records.readme(folder, Graph(RECIPES), board)
     assert "## Scoreboard" in text
     pins.hold("pages of the records", text, (folder / "README.md").read_text(encoding="utf-8"))
-    for record in (path.parent.name for path in folder.glob("*/runs.csv.gz")):
+    for record in (path.parent.name for path in folder.glob("*/runs.csv.xz")):
         assert f"| [{record}]({record}) |" in text
 
 
@@ -75,14 +75,14 @@ def test_a_record_is_of_an_earlier_world_where_the_recipe_judges_fresh_seeds(tmp
     recipe = replace(RECIPES["dapo"], layers=Layers(RECIPES["dapo"].layers.content | {"first_seed": first}))
     record = tmp_path / "dapo-cpu"
     record.mkdir()
-    pd.DataFrame({"seed": seeds}).to_csv(record / "numbers.csv.gz")
+    pd.DataFrame({"seed": seeds}).to_csv(record / "numbers.csv.xz")
     assert of_earlier_world(record, Graph({"dapo": recipe})) is earlier
 
 
 @pytest.mark.parametrize("record", folders(ROOT / "results/published"), ids=lambda record: record.name)
 def test_a_page_says_on_how_many_base_models_it_rests_and_whether_it_is_registered(record):
     """Read off the runs of the record, as a reader would who does not trust the page."""
-    runs, page = pd.read_csv(record / "runs.csv.gz"), (record / "index.html").read_text(encoding="utf-8")
+    runs, page = pd.read_csv(record / "runs.csv.xz"), (record / "index.html").read_text(encoding="utf-8")
     head = page[: page.index("</header>")]
     bases = of_record.bases(record)
     own = runs[~runs.stage.str.contains("/")]

@@ -134,7 +134,7 @@ def test_a_record_is_a_workflow_run_crate(tmp_path):
     assert any(name.startswith("recipe/") for name in inputs)
     assert inputs.isdisjoint(outputs)
     assert {path.name for path in record.iterdir()} <= inputs | outputs
-    runs = pd.read_csv(record / "runs.csv.gz")
+    runs = pd.read_csv(record / "runs.csv.xz")
     assert run["startTime"] == pd.to_datetime(runs.started).min().isoformat()
     assert run["startTime"] < run["endTime"]
     assert runs.commit[0] in crate.description

@@ -1,0 +1,1 @@
+"""Whether the effect of a claim grows, stays or shrinks as models become larger."""
