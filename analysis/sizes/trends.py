@@ -78,6 +78,7 @@ def _panel(trend: Trend, axis: Axes) -> None:
     for size, values in trend.effects.items():
         axis.plot([size] * len(values), values, "o", color=PALETTE[0], ms=3.6, alpha=0.45, mew=0)
     axis.plot(sizes, means, "D", color=PALETTE[0], ms=5.5)
+    axis.set_ylabel(trend.claim.test.metric.rpartition("/")[2], fontsize=9)
     axis.yaxis.set_major_locator(mpl.ticker.MaxNLocator(4))
     axis.set_title(trend.claim.id, fontsize=10)
     axis.set_title(trend.word, fontsize=9.5, loc="right")
