@@ -29,12 +29,14 @@ PACKAGES = "packages.txt"  # file with a list of all installed packages
 NUMBERS = "numbers.csv.xz"  # columns arm, seed, node, metric, value, low, high
 CURVES = "curves.csv.xz"  # columns arm, seed, node, step, and a column for each metric
 RUNS = "runs.csv.xz"  # the table of jobs
-COMPRESSION = "xz"  # a quarter smaller than gzip; the same numbers give the same bytes
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table as compressed CSV with SIGNIFICANT digits; the same numbers give the same bytes."""
-    frame.to_csv(path, index=False, float_format=f"%.{SIGNIFICANT}g", compression=COMPRESSION)
+    """Write a table as CSV with SIGNIFICANT digits, compressed as the end of `path` says.
+
+    The same numbers give the same bytes.
+    """
+    frame.to_csv(path, index=False, float_format=f"%.{SIGNIFICANT}g")
 
 
 def folders(published: Path) -> list[Path]:

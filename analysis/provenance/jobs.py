@@ -18,7 +18,7 @@ NESTED = ("versions", "hardware")  # columns whose values are objects
 def write(frame: pd.DataFrame, path: Path) -> None:
     """Write the table of jobs as compressed CSV, with the columns NESTED as JSON."""
     texts = {name: [json.dumps(value, sort_keys=True) for value in frame[name]] for name in NESTED}
-    frame.assign(**texts).to_csv(path, index=False, compression=recorded.COMPRESSION)
+    frame.assign(**texts).to_csv(path, index=False)
 
 
 def _read_jobs(path: Path) -> pd.DataFrame:

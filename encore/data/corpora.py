@@ -32,7 +32,9 @@ def documents(
     counts = [round(part.share * total) for part in also]
     first = worlds.corpus(task.make_world(), present(corpus.mixture), total - sum(counts), seed, template)
     further = [
-        worlds.corpus(part.task.make_world(), part.mixture, count, seed, part.template, part.leaked)
+        worlds.corpus(
+            part.task.make_world(), part.mixture, count, seed, part.template, part.leaked, part.attempts
+        )
         for part, count in zip(also, counts, strict=True)
     ]
     return [pair for pairs in (first, *further) for pair in pairs]

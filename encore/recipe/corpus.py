@@ -10,6 +10,7 @@ from encore.recipe.base import Mistake, Model, PartOfAll, Positive, Some, below
 from encore.recipe.form import Chat, Formed, placed
 from encore.recipe.task import NO_CORPUS, CorpusTask, DemonstrationTask, WorldTask
 from encore.worlds import World
+from encore.worlds.text import FEEDBACK
 
 # kind of document that the world can write -> its weight, or its weight and the dials of the kind
 Mixture = Annotated[dict[str, Any], Field(min_length=1)]
@@ -27,6 +28,9 @@ class CorpusPart(Model):
     # number of test problems that the documents are about: the first ones that an evaluation of the same task
     # and seed asks; by default the documents are about training problems
     leaked: Positive | None = None
+    # documents among which are wrong attempts; {feedback} in the template then stands for what the world says
+    # of a wrong one at the document's problem (worlds with a method `feedback`)
+    attempts: Mixture | None = None
 
     def mistakes(self) -> Iterator[Mistake]:
         """Yield mistakes: no place for the question in the template, or unknown kinds of documents."""
@@ -35,6 +39,19 @@ class CorpusPart(Model):
         yield from mistakes
         if not mistakes:
             worlds.mix(self.task.make_world(), self.mixture)
+            yield from self._mistaken_attempts()
+
+    def _mistaken_attempts(self) -> Iterator[Mistake]:
+        """Yield mistakes in `attempts`: no place for the words in the template, or a world without words."""
+        if self.attempts is None:
+            if FEEDBACK in self.template:
+                yield "attempts", f"missing; {FEEDBACK} in the template stands for words on a wrong attempt"
+            return
+        yield from placed("template", self.template, FEEDBACK)
+        if self.task.gives_feedback:
+            worlds.mix(self.task.make_world(), self.attempts, "attempts")
+        else:
+            yield "attempts", "needs a world with a method feedback(problem, completion)"
 
 
 class Corpus(Model):

@@ -22,7 +22,7 @@ from encore.worlds.bandit_arms import BanditArms
 from encore.worlds.bilingual import Bilingual
 from encore.worlds.chain import Chain
 from encore.worlds.countdown import Countdown
-from encore.worlds.documents import mix
+from encore.worlds.documents import Mixture, feedback_on_attempts, mix
 from encore.worlds.environment import KEY as ENVIRONMENT
 from encore.worlds.environment import make as make_environment
 from encore.worlds.episodes import Acting, StatefulWorld
@@ -34,13 +34,13 @@ from encore.worlds.gym import make as make_gym
 from encore.worlds.modular import Modular
 from encore.worlds.preferences import Preferences
 from encore.worlds.products import Products
-from encore.worlds.protocol import Problem, World
+from encore.worlds.protocol import Problem, TellingWorld, World
 from encore.worlds.readability import MARKS
 from encore.worlds.refusals import Refusals
 from encore.worlds.shop import Shop
 from encore.worlds.sokoban import Sokoban
 from encore.worlds.sort import Sort
-from encore.worlds.text import RESPONSE, prompt, text_hash, tokenizer
+from encore.worlds.text import FEEDBACK, RESPONSE, prompt, text_hash, tokenizer
 
 __all__ = [
     "STATEFUL",
@@ -158,19 +158,26 @@ def sample(world: World, n: int, seed: int, split: str) -> list[Problem]:
 
 
 def corpus(
-    world: World, mixture: Mapping[str, Any], n: int, seed: int, template: str, leaked: int | None = None
+    world: World,
+    mixture: Mixture,
+    n: int,
+    seed: int,
+    template: str,
+    leaked: int | None = None,
+    attempts: Mixture | None = None,
 ) -> list[tuple[str, str]]:
     """Return `n` documents, each (prompt, completion) without an end token, on questions of the train split.
 
     Questions may occur several times. With `leaked` the questions are instead the first `leaked` problems of
     the test split that an evaluation with this seed asks, each equally often. If a problem prescribes the
     beginning of the completion, the prompt ends with it. A `{response}` in the template stands for the whole
-    completion. Raises UserError for a kind of document that begins otherwise.
+    completion, and a `{feedback}` for what a TellingWorld says of a wrong attempt at the problem, a document
+    of the mixture `attempts`. Raises UserError for a kind of document that begins otherwise.
     """
     kinds, weights, dials = mix(world, mixture)
     draws = cycle(sample(world, leaked, seed, "test")) if leaked else _draws(world, seed, "train")
     rng = random.Random(f"corpus {world.name} {seed}")
-    documents = []
+    documents, asked = [], []
     for i in rng.choices(range(len(kinds)), weights=weights, k=n):
         problem = next(draws)
         whole = world.document(problem, kinds[i], rng, **dials[i])
@@ -180,7 +187,14 @@ def corpus(
             )
         shown = prompt(template, problem.question).replace(RESPONSE, whole)
         documents.append((shown + problem.begun, whole[len(problem.begun) :]))
-    return documents
+        asked.append(problem)
+    if attempts is None:
+        return documents
+    assert isinstance(world, TellingWorld)
+    said = feedback_on_attempts(world, attempts, asked, random.Random(f"attempts {world.name} {seed}"))
+    return [
+        (shown.replace(FEEDBACK, words), rest) for (shown, rest), words in zip(documents, said, strict=True)
+    ]
 
 
 def _draws(world: World, seed: int, split: str) -> Iterator[Problem]:

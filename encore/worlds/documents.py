@@ -2,16 +2,19 @@
 
 import inspect
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import Any
 
 from encore.errors import UserError, nearest
-from encore.worlds.protocol import World
+from encore.worlds.protocol import Problem, TellingWorld, World
 
 # dials with a share as value; other dials are mean numbers of tokens or tries
 SHARES = ("error", "right", "switch", "other", "repeat", "drop", "lost", "misread")
 LARGEST = {"weight": inf, **dict.fromkeys(SHARES, 1.0)}
+TRIES = 50  # most attempts at a problem until one is wrong
+
+Mixture = Mapping[str, Any]  # kind of document -> its weight, or its weight and its dials
 
 
 def tagged(scratch: str, answer: str) -> str:
@@ -31,14 +34,37 @@ def dots(mean: float, rng: random.Random) -> str:
     return "." * geometric(mean, rng)
 
 
-def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float], list[dict[str, float]]]:
+def feedback_on_attempts(
+    world: TellingWorld, attempts: Mixture, problems: Iterable[Problem], rng: random.Random
+) -> Iterator[str]:
+    """Yield, for each problem, what the world says of a wrong attempt at it.
+
+    An attempt is a document of the mixture `attempts`; right ones are drawn again. Raises UserError if TRIES
+    attempts at a problem are all right.
+    """
+    kinds, weights, dials = mix(world, attempts, "attempts")
+    for problem in problems:
+        tries = rng.choices(range(len(kinds)), weights=weights, k=TRIES)
+        said = (world.feedback(problem, world.document(problem, kinds[i], rng, **dials[i])) for i in tries)
+        words = next(filter(None, said), None)
+        if words is None:
+            raise UserError(
+                f"attempts: {TRIES} of them at {problem.question!r} are all right; mix in wrong kinds"
+            )
+        yield words
+
+
+def mix(
+    world: World, mixture: Mixture, key: str = "mixture"
+) -> tuple[list[str], list[float], list[dict[str, float]]]:
     """Return the kinds, their weights and their dials in `{kind: weight, kind: {weight: w, dial: value}}`.
 
-    Raises UserError for an unknown kind or dial, and for a bad value.
+    `key`: the key of the recipe that has the mixture. Raises UserError for an unknown kind or dial, and for a
+    bad value.
     """
     parsed = []
     for kind, item in mixture.items():
-        where = f"mixture.{kind}"
+        where = f"{key}.{kind}"
         if kind not in world.kinds:
             raise UserError(
                 f'{where}: world "{world.name}" has no kind "{kind}"{nearest(kind, [*world.kinds])}'
@@ -57,5 +83,5 @@ def mix(world: World, mixture: Mapping[str, Any]) -> tuple[list[str], list[float
         parsed.append((kind, float(dials.pop("weight")), dials))
     kinds, weights, settings = ([*column] for column in zip(*parsed, strict=True)) if parsed else ([], [], [])
     if not 0 < sum(weights) < inf:
-        raise UserError("mixture: expected at least one kind with a weight above 0")
+        raise UserError(f"{key}: expected at least one kind with a weight above 0")
     return kinds, weights, settings

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from encore.errors import UserError
 
@@ -51,6 +51,15 @@ class World(Protocol):
         ...
 
     def document(self, problem: Problem, kind: str, rng: random.Random, **dials: Any) -> str: ...
+
+
+@runtime_checkable
+class TellingWorld(World, Protocol):
+    """A world that says in words why a completion is wrong."""
+
+    def feedback(self, problem: Problem, completion: str) -> str:
+        """Return words on what is wrong with the completion; "" if it is right."""
+        ...
 
 
 def require(ok: bool, message: str) -> None:

@@ -76,6 +76,14 @@ def test_a_task_without_the_leaked_problems_asks_the_next_ones():
         ({"mixture": {"drect": 1}}, 'also[0].mixture.drect: world "sort" has no kind "drect"; did you mean'),
         ({"task": {"world": "srot"}}, 'also[0].task.world: no world "srot"; did you mean "sort"?'),
         ({"template": "no"}, "also[0].template: expected {question} exactly once"),
+        (
+            {"template": "{question}{feedback}"},
+            "also[0].attempts: missing; {feedback} in the template stands",
+        ),
+        (
+            {"template": "{question}{feedback}", "attempts": {"direct": 1}},
+            "also[0].attempts: needs a world with a method feedback(problem, completion)",
+        ),
     ],
 )
 def test_a_mistake_in_a_further_task_is_told_in_one_line(changes, expected):
@@ -106,3 +114,38 @@ def test_the_model_knows_what_a_further_task_may_say(also, expected):
     with pytest.raises(ValidationError) as error:
         Corpus.model_validate(given)
     assert expected in lines(error.value, given)[0]
+
+
+def test_attempts_need_their_place_in_the_template_and_kinds_that_exist():
+    coded = {
+        "task": {"world": "functions"},
+        "mixture": {"derive": 1},
+        "share": 0.5,
+        "attempts": {"lookup": 1},
+    }
+
+    def mistake(**changes):
+        part = {"template": "{question}{feedback}", **coded, **changes}
+        (found,) = below(
+            "", Corpus.model_validate(ONE["corpus"] | {"also": [part]}).mistakes(worlds.make(ONE["task"]))
+        )
+        return ": ".join(found)
+
+    assert (
+        mistake(template="{question}")
+        == "also[0].template: expected {feedback} exactly once, got '{question}'"
+    )
+    assert mistake(attempts={"lokup": 1}).startswith('also[0].attempts.lokup: world "functions" has no kind')
+
+
+def test_the_documents_of_a_corpus_tell_what_was_wrong():
+    part = {
+        "task": {"world": "functions"}, "template": "{question} {feedback}<assistant>",
+        "mixture": {"derive": 1}, "attempts": {"lookup": 1}, "share": 0.5,
+    }  # fmt: skip
+    documents = corpora.documents(
+        *typed.corpus(ONE | {"corpus": ONE["corpus"] | {"documents": 20, "also": [part]}}), 0
+    )
+    coded = [prompt for prompt, _ in documents if "|" in prompt]
+    assert len(coded) == 10
+    assert all("{feedback}" not in prompt and prompt.count(":") > 2 for prompt in coded)
