@@ -1,6 +1,9 @@
 """Keep the effects of a run's primary claims, for the page on what the size of the model does to them.
 
-python -m analysis.sizes --recipe r1_zero --scale 1m --seeds 4 --out results/published/sizes
+    python -m analysis.sizes --recipe r1_zero --scale 1m --seeds 4 --out results/published/sizes
+
+The run is one of a scale other than cpu, whose record has the smallest size. `python -m analysis.publish
+--index` writes the page.
 """
 
 import sys

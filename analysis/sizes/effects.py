@@ -35,7 +35,10 @@ class Effect:
 
 
 def of_run(run: Run) -> list[Effect]:
-    """Return the effects of the primary claims in a run. Raises UserError if none of them was tested."""
+    """Return the effects of the primary claims in a run that were tested in two seeds or more.
+
+    Raises UserError if there are none.
+    """
     numbers = collect(run)
     size = in_words.parameters(run, numbers)
     commits = sorted(set(jobs.jobs(run).commit.dropna()))
@@ -46,7 +49,9 @@ def of_run(run: Run) -> list[Effect]:
         )
     effects = list(_effects(run, judge_run(run, numbers)[-1], size, commits[-1]))
     if not effects:
-        raise UserError(f"{run.name}, scale {run.scale}: none of its primary claims was tested")
+        raise UserError(
+            f"{run.name}, scale {run.scale}: none of its primary claims was tested in two seeds or more"
+        )
     return effects
 
 
@@ -67,7 +72,7 @@ def _effects(run: Run, verdicts: Sequence[Verdict], size: int, commit: str) -> I
     """Yield the difference of each seed of each primary claim."""
     claims = run.document.claims
     for verdict in verdicts:
-        if claims[verdict.id].primary:
+        if claims[verdict.id].primary and verdict.n > 1:
             for seed, difference in zip(verdict.seeds, verdict.differences, strict=True):
                 yield Effect(run.name, run.scale, size, verdict.id, seed, round(difference, 6), commit)
 

@@ -33,9 +33,8 @@ def slope(effects: Mapping[int, Sequence[float]]) -> Slope:
     if len(effects) < 2 or min(map(len, effects.values())) < 2:
         raise ValueError("a slope needs at least two sizes, and two seeds of each")
     x = np.log10(list(effects))
-    weights = (x - x.mean()) / (
-        (x - x.mean()) ** 2
-    ).sum()  # (sizes,): the slope is their product with the means
+    x -= x.mean()
+    weights = x / (x @ x)  # (sizes,); the slope is the weighted sum of the means
     estimate = float(weights @ [np.mean(values) for values in effects.values()])
     errors = weights**2 * [np.var(values, ddof=1) / len(values) for values in effects.values()]
     total = float(errors.sum())

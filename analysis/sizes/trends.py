@@ -48,7 +48,7 @@ def trends(published: Path, graph: Graph) -> dict[str, list[Trend]]:
         by_recipe[recipe] = [
             Trend(claims[claim], sizes, slope(sizes)) for claim, sizes in at.items() if len(sizes) > 1
         ]
-    return by_recipe
+    return {recipe: of_recipe for recipe, of_recipe in by_recipe.items() if of_recipe}
 
 
 def draw(of_recipe: Sequence[Trend]) -> Figure:

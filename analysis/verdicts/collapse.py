@@ -28,6 +28,7 @@ from analysis.numbers.table import measured
 from analysis.statistics.intervals import LEVEL
 from analysis.statistics.proportions import boschloo, clopper_pearson
 from encore.recipe.claims import FRONTIER, Comparison, frontier
+from encore.recipe.graph import Node
 from encore.recipe.metric_names import AT_KL, COLLAPSED
 
 # metric that arms are compared by -> function from a run's first value to the bound of a collapse
@@ -118,7 +119,7 @@ def _at_stages(run: Run, arm: str, at: Mapping[str, frozenset[int]]) -> dict[str
 
     `at` maps the arm's checkpoints to the seeds that had collapsed there.
     """
-    models = {name: run.graph.inputs(run.evaluation(arm, name)).get("model") for name in at}
+    models = {name: _model(run, arm, name) for name in at}
     *_, last = models.values()
     ends = run.graph.with_upstream([last] if last else [])
     stages = {}
@@ -159,12 +160,13 @@ def _fallen(rows: pd.DataFrame) -> frozenset[int]:
 
 
 def _ends(run: Run, numbers: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return _since_beginning() of the last checkpoint for each arm that has two checkpoints or more.
+    """Return _since_beginning() of the last checkpoint for each arm whose beginning was evaluated too.
 
     An arm is left out if no seed has both numbers.
     """
-    last = {arm: run.checkpoints(arm)[-1] for arm in run.arms if len(run.checkpoints(arm)) > 1}
-    arms = [(arm, _since_beginning(run, numbers, f"{arm}/{name}")) for arm, name in last.items()]
+    last = {arm: f"{arm}/{run.checkpoints(arm)[-1]}" for arm in run.arms if run.checkpoints(arm)}
+    begun = [(arm, place) for arm, place in last.items() if _beginning(run, place) != place]
+    arms = [(arm, _since_beginning(run, numbers, place)) for arm, place in begun]
     return [(arm, rows) for arm, rows in arms if len(rows)]
 
 
@@ -179,9 +181,27 @@ def _since_beginning(run: Run, numbers: pd.DataFrame, place: str) -> pd.DataFram
 
 
 def _beginning(run: Run, place: str) -> str:
-    """Return the first evaluated checkpoint of the arm of `place`, as `arm/checkpoint`; "" without any."""
+    """Return the evaluation of the model with which the arm of `place` begins, as `arm/checkpoint`.
+
+    It is the arm's first checkpoint. If that is the arm's only one, it is another arm's evaluation of the
+    policy that was trained into it, if there is one. The result is "" for an arm without checkpoints.
+    """
     arm = _whole(place)
-    return next((f"{arm}/{name}" for name in run.checkpoints(arm)), "")
+    names = run.checkpoints(arm)
+    if len(names) != 1:
+        return f"{arm}/{names[0]}" if names else ""
+    trained = _model(run, arm, names[0])
+    policy = run.graph.inputs(trained).get("policy") if trained else None
+    others = ((other, name) for other in run.arms for name in run.checkpoints(other))
+    start = next(
+        (f"{other}/{name}" for other, name in others if policy and _model(run, other, name) == policy), ""
+    )
+    return start or f"{arm}/{names[0]}"
+
+
+def _model(run: Run, arm: str, checkpoint: str) -> Node | None:
+    """Return the stage whose model a checkpoint of the run's first seed is; None if no stage made it."""
+    return run.graph.inputs(run.evaluation(arm, checkpoint)).get("model")
 
 
 def _far_below(measure: str, before: pd.Series, after: pd.Series) -> pd.DataFrame:

@@ -101,6 +101,11 @@ def test_a_run_that_has_not_finished_is_named_in_one_line(run, tmp_path):
         effects.of_run(replace(run, root=tmp_path))
 
 
+def test_one_seed_has_no_effect_to_keep(run):
+    with pytest.raises(UserError, match="none of its primary claims was tested in two seeds or more"):
+        effects.of_run(replace(run, seeds=(0,)))
+
+
 @pytest.mark.slow
 def test_the_committed_page_and_pictures_are_what_the_files_say(tmp_path):
     """If not: python -m analysis.publish --index"""

@@ -66,6 +66,21 @@ def test_an_arm_with_one_checkpoint_has_no_beginning(run, numbers):
     assert collapse.rates(alone, numbers).empty
 
 
+def test_an_arm_that_leaves_out_its_beginning_begins_where_another_arm_was_evaluated(run, numbers):
+    arms = run.recipe.layers.content["arms"]
+    without = {"evals": {"checkpoints": {"before": None}}}
+    short = changed(
+        run, arms=arms | {"random": arms["random"] | without, "no-cot-base": arms["no-cot-base"] | without}
+    )
+    seen = numbers[~(numbers.arm.isin(["random", "no-cot-base"]) & (numbers.node == "before"))].copy()
+    end = (seen.node == "after") & (seen.metric == "heldout/accuracy") & (seen.seed == 1)
+    seen.loc[end & seen.arm.isin(["random", "no-cot-base"]), "high"] = 0.001
+    assert collapse.collapses(short, seen).seeds["random"] == {1}
+    rates = collapse.rates(short, seen).set_index("arm")
+    assert rates.collapsed["random"] == 1
+    assert "no-cot-base" not in rates.index  # its base model was evaluated in no other arm
+
+
 def test_a_claim_within_one_arm_or_on_its_beginning_is_not_about_two_kinds_of_run():
     found = collapse.Collapses({"a": frozenset({1}), "a/before": frozenset()})
     for places in (
