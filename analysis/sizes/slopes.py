@@ -40,7 +40,8 @@ def slope(effects: Mapping[int, Sequence[float]]) -> Slope:
     total = float(errors.sum())
     if total == 0:
         return Slope(estimate, estimate, estimate)
-    freedom = total**2 / sum(e**2 / (len(v) - 1) for e, v in zip(errors, effects.values(), strict=True))
+    shares = errors / total  # shares, because the square of a tiny variance would be 0
+    freedom = 1 / sum(e**2 / (len(v) - 1) for e, v in zip(shares, effects.values(), strict=True))
     half = float(stats.t.isf(TAIL, freedom)) * math.sqrt(total)
     return Slope(estimate, estimate - half, estimate + half)
 

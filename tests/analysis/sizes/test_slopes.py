@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -30,6 +30,7 @@ def test_of_two_sizes_a_decade_apart_it_is_the_interval_of_welch():
     st.lists(st.lists(st.floats(-1, 1), min_size=2, max_size=6), min_size=2, max_size=4),
     st.floats(-3, 3),
 )
+@example([[0.0, 0.0], [0.0, 3.5e-156]], 0.0)  # the square of its variance is 0
 def test_a_trend_that_is_added_is_added_to_the_slope(values, added):
     sizes = [10 ** (5 + at) for at in range(len(values))]
     plain = slope(dict(zip(sizes, values, strict=True)))
