@@ -53,7 +53,7 @@ def test_it_says_what_a_reader_asks_for(page):
         "19.0 % [19.0, 19.0]",
         "for this base model",
         "of 3 seeds, which holds the truth in about 75% of cases, not in 95%",
-        "<b>A model of unknown size</b> on <b>sums</b>, cpu scale, 3 seeds, 3 arms.",
+        "<b>0.5M-parameter model trained here from scratch</b> on <b>sums</b>, cpu scale, 3 seeds, 3 arms.",
         "elapsed while any of",
         "KL divergence to the reference policy",
         "Where the uncertainty of accuracy comes from",
