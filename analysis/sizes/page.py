@@ -15,13 +15,13 @@ FILE = "sizes.md"
 HEAD = """# What size does to an effect
 
 Nearly all records here are of models of 0.13 million parameters, and a paper's are ten thousand times larger.
-So the primary claims of some recipes were tried at larger sizes too. The base models of all sizes were made
-on the same documents; there are four seeds of each further size. In the pictures a dot is a seed, a diamond a
-mean, and the line is the slope. *Per tenfold* is what ten times as many parameters add to the difference,
-with its 95% interval (Welch's, for the line through the means). The last column says what the slope means:
-*grows*, larger models show more of what is claimed; *shrinks*, they show less; *stays*, the whole interval is
-smaller than what matters; *moves*, a difference that is claimed to be none changes; *open*, the interval does
-not say. Written by `python -m analysis.publish --index` from `sizes/effects.csv`.
+So the primary claims of some recipes were tried at larger sizes too, with base models that were made on the
+same documents. In the pictures a dot is a seed, a diamond a mean, and the line is the slope. *Per tenfold* is
+what ten times as many parameters add to the difference, with its 95% interval (Welch's, for the line through
+the means). The last column says what the slope means: *grows*, larger models show more of what is claimed;
+*shrinks*, they show less; *stays*, the whole interval is smaller than what matters; *moves*, a difference
+that is claimed to be none changes; *open*, the interval does not say. Written by `python -m analysis.publish
+--index` from `sizes/effects.csv`.
 """
 
 
