@@ -15,6 +15,7 @@ from analysis.arms import uncertainty
 from analysis.numbers.means import DASH, number, with_interval
 from analysis.numbers.recorded import RUNS, of_earlier_world, of_record
 from analysis.numbers.run import Run
+from analysis.page import markdown
 from analysis.statistics.intervals import interval
 from encore.forecast.hardware import Assumptions
 from encore.forecast.job import Job
@@ -109,9 +110,7 @@ def page(tables: Sequence[Compared]) -> str:
     for table in tables:
         lines = [COLUMNS, ("---",) * len(COLUMNS), *table.rows]
         source = f"Record: [{table.record}]({table.record}), `{table.metric}`. {table.shared}".rstrip()
-        parts.append(
-            f"## {table.title}\n\n{source}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
-        )
+        parts.append(f"## {table.title}\n\n{source}\n\n" + markdown.lines(lines))
     return "\n".join(parts)
 
 

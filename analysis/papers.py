@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from analysis import squares
 from analysis.gallery import scoreboard
+from analysis.page import markdown
 from analysis.squares import NO_CLAIM
 from analysis.statements import Answer, Answers, Group, Statement, table
 from analysis.verdicts import whose
@@ -108,7 +109,7 @@ def _counted(papers: Sequence[Group], answered: Answers) -> str:
         told = whose.counts(judged) if judged else ""
         rows.append((paper.name, *map(str, number), told, str(waiting)))
     sums = [str(sum(column)) for column in zip(*numbers, strict=True)]
-    return _lines([*rows, ("all", *sums, "", "")])
+    return markdown.lines([*rows, ("all", *sums, "", "")])
 
 
 def _others(papers: Sequence[Group], answered: Answers, graph: Graph) -> str:
@@ -123,7 +124,7 @@ def _others(papers: Sequence[Group], answered: Answers, graph: Graph) -> str:
         judged = _judged(places[url], answered)
         told = whose.counts(judged) if judged else "no record yet"
         rows.append((f"[{scoreboard.label(url)}]({url})", str(len(places[url])), told))
-    return _lines(rows)
+    return markdown.lines(rows)
 
 
 def _claimed(graph: Graph) -> Iterator[tuple[str, str]]:
@@ -132,7 +133,3 @@ def _claimed(graph: Graph) -> Iterator[tuple[str, str]]:
         for claim in recipe.document.claims.values():
             if claim.paper != OURS:
                 yield claim.url, f"{name}/{claim.id}"
-
-
-def _lines(rows: Sequence[Sequence[str]]) -> str:
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)

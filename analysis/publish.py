@@ -79,13 +79,7 @@ def publish(run: Run, out: Path, report: str) -> None:
     page = run.root / f"results/{run.name}/{run.scale}/{report}.html"
     if not page.exists():
         raise UserError(f"{page}: missing; run `snakemake --cores {run.name}` first")
-    runs = jobs.jobs(run)
-    unnamed = runs[runs.commit.isna() | runs.dirty.astype(bool)]
-    if len(unnamed):
-        first = unnamed.iloc[0]
-        how = "outside git" if pd.isna(first.commit) else f"from files that differ from {first.commit[:12]}"
-        where = f"{first.arm}/seed{first.seed}/{first.stage}"
-        raise UserError(f"{where}: trained {how}; a record must name the code that made it")
+    runs = jobs.committed(run)
     results = build(run, collect(run))
     reversals.check_reversals(run.recipe, results.verdicts.last)
     out.mkdir(parents=True, exist_ok=True)

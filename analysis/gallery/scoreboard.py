@@ -7,6 +7,7 @@ from pathlib import Path
 
 from analysis.numbers.means import DASH, shown
 from analysis.numbers.recorded import current
+from analysis.page.markdown import lines as table_lines
 from analysis.verdicts import claims, reversals, whose
 from analysis.verdicts.claims_table import holds_when
 from encore.recipe.claims import OURS, Claim
@@ -111,7 +112,7 @@ def markdown(board: Sequence[Line]) -> str:
     """Return a Markdown section with the tally and the primary claims, for sites that show no HTML page."""
     head = ("paper", "primary claim", "published", "asked", "ours", "seeds", "verdict")
     rows = [head, ("---",) * len(head), *(_row(line) for line in board if line.family == "primary")]
-    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    table = table_lines(rows)
     return (
         f"## Scoreboard\n\nOf {len(board)} claims: {_told(board)}. The primary ones are here, all in "
         "[`index.html`](index.html). *Published* is the paper's, of its models and tasks; *asked* is our "

@@ -7,6 +7,7 @@ import pandas as pd
 
 from analysis.numbers import recorded
 from analysis.numbers.run import Run, read_json
+from encore.errors import UserError
 
 COLUMNS = ["arm", "seed", "stage", "commit", "dirty", "versions", "hardware", "started", "wall_s", "cpu_s"]
 COLUMNS += ["resumed", "tokens", "tokens_per_s", "flops", "flops_formula", "steps"]
@@ -39,3 +40,15 @@ def jobs(run: Run) -> pd.DataFrame:
         if record:
             rows.append({"arm": node.arm, "seed": node.seed, "stage": run.label(node)} | record)
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def committed(run: Run) -> pd.DataFrame:
+    """Return the table of jobs(). Raises UserError if a stage was trained by code that no commit has."""
+    runs = jobs(run)
+    unnamed = runs[runs.commit.isna() | runs.dirty.astype(bool)]
+    if len(unnamed):
+        first = unnamed.iloc[0]
+        how = "outside git" if pd.isna(first.commit) else f"from files that differ from {first.commit[:12]}"
+        where = f"{first.arm}/seed{first.seed}/{first.stage}"
+        raise UserError(f"{where}: trained {how}; a record must name the code that made it")
+    return runs

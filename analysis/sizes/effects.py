@@ -31,23 +31,25 @@ class Effect:
     claim: str
     seed: int
     difference: float
-    commit: str  # of the code that trained it
+    commit: str  # of the code that trained the run's last stage
 
 
 def of_run(run: Run) -> list[Effect]:
     """Return the effects of the primary claims in a run that were tested in two seeds or more.
 
-    Raises UserError if there are none.
+    Raises UserError if there are none, or if a stage was trained by code that no commit has.
     """
     numbers = collect(run)
     size = in_words.parameters(run, numbers)
-    commits = sorted(set(jobs.jobs(run).commit.dropna()))
-    if size is None or not commits:
+    runs = jobs.committed(run)
+    if size is None or runs.empty:
         where = f"results/{run.name}/{run.scale}"
         raise UserError(
             f"{where}: no finished run; run `snakemake --cores {run.name} --config scale={run.scale}`"
         )
-    effects = list(_effects(run, judge_run(run, numbers)[-1], size, commits[-1]))
+    effects = list(
+        _effects(run, judge_run(run, numbers)[-1], size, runs.sort_values("started").commit.iloc[-1])
+    )
     if not effects:
         raise UserError(
             f"{run.name}, scale {run.scale}: none of its primary claims was tested in two seeds or more"
@@ -65,7 +67,7 @@ def of_base(published: Path, recipe: str, graph: Graph) -> list[Effect]:
         return []
     run, numbers = of_record(folder, graph)
     size = in_words.parameters(run, numbers)
-    return list(_effects(run, read_verdicts(folder / "claims.csv"), size or 0, ""))
+    return list(_effects(run, read_verdicts(folder / "claims.csv"), size, "")) if size else []
 
 
 def _effects(run: Run, verdicts: Sequence[Verdict], size: int, commit: str) -> Iterator[Effect]:

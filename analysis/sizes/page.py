@@ -8,6 +8,7 @@ import numpy as np
 
 from analysis.numbers import in_words
 from analysis.numbers.means import number, with_interval
+from analysis.page import markdown
 from analysis.page.style import STYLE, save
 from analysis.sizes.trends import Trend, draw
 
@@ -43,7 +44,7 @@ def _part(recipe: str, trends: Sequence[Trend]) -> str:
     rows = [head, ["---", *["---:"] * (len(sizes) + 1), "---"], *(_row(trend, sizes) for trend in trends)]
     told = "; ".join(f"{trend.claim.id} {trend.word}" for trend in trends)
     picture = f"![Differences over the number of parameters: {told}](sizes/{recipe}.svg)"
-    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    table = markdown.lines(rows)
     return f"## {recipe}\n\n{picture}\n\n{table}"
 
 

@@ -8,9 +8,10 @@ import numpy as np
 from scipy import stats
 
 from analysis.statistics.intervals import TAIL
+from analysis.verdicts.rule import OPEN
 from encore.recipe.claims import Test
 
-GROWS, STAYS, SHRINKS, MOVES, OPEN = "grows", "stays", "shrinks", "moves", "open"
+GROWS, STAYS, SHRINKS, MOVES = "grows", "stays", "shrinks", "moves"  # beside OPEN
 
 
 @dataclass(frozen=True)

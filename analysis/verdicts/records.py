@@ -9,6 +9,7 @@ import pandas as pd
 from analysis.arms import bases
 from analysis.numbers.recorded import KEY, NUMBERS, RUNS, as_run, current, folders, of_earlier_world, title
 from analysis.numbers.run import Run
+from analysis.page import markdown
 from analysis.verdicts import claims, suite, summary, whose, written
 from encore.recipe.files import REGISTERED
 from encore.recipe.graph import Graph
@@ -74,7 +75,7 @@ def readme(folder: Path, graph: Graph, scoreboard: str = "") -> str:
     """Return the README of `folder`: a row for each record, four figures, and the scoreboard of claims."""
     rows = [COLUMNS, ("---",) * len(COLUMNS)]
     rows += [_row(record, graph) for record in folders(folder)]
-    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    table = markdown.lines(rows)
     drawn = [
         f"![{FIGURES[name]}]({name}/forest.png)" for name in FIGURES if (folder / name / FOREST).exists()
     ]

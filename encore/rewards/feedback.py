@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from encore import own_code
-from encore.errors import UserError
 from encore.recipe.task import Task
 from encore.rewards import unit_tests
-from encore.worlds.protocol import Problem
+from encore.worlds.feedback import feedback_of
+from encore.worlds.protocol import Problem, TellingWorld
 
 # takes problems and a completion of each; returns the words on each completion, "" if there are none
 Feedback = Callable[[Sequence[Problem], Sequence[str]], list[str]]
@@ -19,18 +18,7 @@ def of_task(task: Task) -> Feedback:
     return unit_tests.feedback if world is None else of_world(world)
 
 
-def of_world(world: Any) -> Feedback:
-    """Return the feedback of a world's method `feedback`, which may be a user's.
-
-    The returned function raises UserError if the method fails, takes more than a minute or returns no text.
-    """
-    name = f"{type(world).__name__}.feedback"
-    method = own_code.bounded(name, world.feedback)
-
-    def words(problem: Problem, completion: str) -> str:
-        text = method(problem, completion)
-        if not isinstance(text, str):
-            raise UserError(f"{name}: expected a text, got {type(text).__name__}")
-        return text
-
+def of_world(world: TellingWorld) -> Feedback:
+    """Return the feedback of a world, by its method `feedback`; see encore.worlds.feedback."""
+    words = feedback_of(world)
     return lambda problems, completions: [*map(words, problems, completions)]

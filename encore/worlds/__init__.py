@@ -22,11 +22,12 @@ from encore.worlds.bandit_arms import BanditArms
 from encore.worlds.bilingual import Bilingual
 from encore.worlds.chain import Chain
 from encore.worlds.countdown import Countdown
-from encore.worlds.documents import Mixture, feedback_on_attempts, mix
+from encore.worlds.documents import Mixture, mix
 from encore.worlds.environment import KEY as ENVIRONMENT
 from encore.worlds.environment import make as make_environment
 from encore.worlds.episodes import Acting, StatefulWorld
 from encore.worlds.faces import Faces
+from encore.worlds.feedback import feedback_on_attempts
 from encore.worlds.frozen_lake import FrozenLake
 from encore.worlds.functions import Functions
 from encore.worlds.gym import LIBRARY

@@ -2,17 +2,16 @@
 
 import inspect
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from math import inf
 from typing import Any
 
 from encore.errors import UserError, nearest
-from encore.worlds.protocol import Problem, TellingWorld, World
+from encore.worlds.protocol import World
 
 # dials with a share as value; other dials are mean numbers of tokens or tries
 SHARES = ("error", "right", "switch", "other", "repeat", "drop", "lost", "misread")
 LARGEST = {"weight": inf, **dict.fromkeys(SHARES, 1.0)}
-TRIES = 50  # most attempts at a problem until one is wrong
 
 Mixture = Mapping[str, Any]  # kind of document -> its weight, or its weight and its dials
 
@@ -32,26 +31,6 @@ def geometric(mean: float, rng: random.Random) -> int:
 def dots(mean: float, rng: random.Random) -> str:
     """Return filler dots, whose number is geometric with the given mean."""
     return "." * geometric(mean, rng)
-
-
-def feedback_on_attempts(
-    world: TellingWorld, attempts: Mixture, problems: Iterable[Problem], rng: random.Random
-) -> Iterator[str]:
-    """Yield, for each problem, what the world says of a wrong attempt at it.
-
-    An attempt is a document of the mixture `attempts`; right ones are drawn again. Raises UserError if TRIES
-    attempts at a problem are all right.
-    """
-    kinds, weights, dials = mix(world, attempts, "attempts")
-    for problem in problems:
-        tries = rng.choices(range(len(kinds)), weights=weights, k=TRIES)
-        said = (world.feedback(problem, world.document(problem, kinds[i], rng, **dials[i])) for i in tries)
-        words = next(filter(None, said), None)
-        if words is None:
-            raise UserError(
-                f"attempts: {TRIES} of them at {problem.question!r} are all right; mix in wrong kinds"
-            )
-        yield words
 
 
 def mix(

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from papers import GRAPH
 
+from analysis.provenance import jobs
 from analysis.sizes import effects, trends
 from analysis.sizes import page as pages
 from analysis.verdicts.claims import read_verdicts
@@ -99,6 +100,12 @@ def test_a_run_that_has_not_finished_is_named_in_one_line(run, tmp_path):
         UserError, match="no finished run; run `snakemake --cores toy_zero --config scale=cpu`"
     ):
         effects.of_run(replace(run, root=tmp_path))
+
+
+def test_effects_of_code_that_no_commit_has_are_not_kept(run, monkeypatch):
+    monkeypatch.setattr(jobs, "jobs", lambda run, every=jobs.jobs: every(run).assign(dirty=True))
+    with pytest.raises(UserError, match="trained from files that differ from 0123456789ab; a record"):
+        effects.of_run(run)
 
 
 def test_one_seed_has_no_effect_to_keep(run):

@@ -33,3 +33,13 @@ def test_attempts_that_are_never_wrong_are_named():
         corpus(world, {"derive": 1}, 1, 0, TOLD, attempts={"direct": {"weight": 1, "right": 1.0}})
     with pytest.raises(UserError, match=r'^attempts.drect: world "functions" has no kind "drect"'):
         corpus(world, {"derive": 1}, 1, 0, TOLD, attempts={"drect": 1})
+
+
+def test_a_users_feedback_that_fails_in_a_corpus_is_one_line(monkeypatch):
+    def feedback(world, problem, completion):
+        raise RuntimeError("no words")
+
+    world = make({"world": "functions"})
+    monkeypatch.setattr(type(world), "feedback", feedback)
+    with pytest.raises(UserError, match=r"^Functions.feedback.*no words"):
+        corpus(world, {"derive": 1}, 1, 0, TOLD, attempts={"lookup": 1})
