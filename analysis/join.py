@@ -5,12 +5,12 @@
 
 The first command writes the record of the seeds that ran here. The second writes all seeds into the first
 folder, with the claims judged anew; no run is needed. The page goes on to show the completions of the
-first folder. A claim counts as registered if both records registered it. The second record may lack arms:
-a run of `--config claims=… seeds=108,109` has those alone that the claims compare, and other claims stay as
-they are.
+first folder, and the tables that come from them, such as win rates. A claim counts as registered if both
+records registered it. The second record may lack arms: a run of `--config claims=… seeds=108,109` has those
+alone that the claims compare, and other claims stay as they are.
 
 Two records are refused if both have a seed, if the second has an arm that the first lacks, if their seeds
-share a base model or problems, or if a table needs the completions of all seeds together.
+share a base model or problems, or if they have the key `sensitivity`.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from analysis import command_line, publish
 from analysis.arms import uncertainty
 from analysis.numbers.recorded import CURVES, NUMBERS, PACKAGES, RUNS, judged, read_record, with_curves, write
 from analysis.numbers.run import Run
+from analysis.preferences.build import FROM_COMPLETIONS
 from analysis.provenance import health, jobs, registration
 from analysis.results import build
 from analysis.verdicts import reversals
@@ -35,8 +36,7 @@ from encore.recipe.files import REGISTERED
 from encore.recipe.graph import Graph
 from encore.recipe.load import load_all
 
-# tables that come from the completions of all seeds, which no record has
-FROM_COMPLETIONS = ("win_rates", "length_controlled", "over_optimization", "sensitivity")
+SENSITIVITY = "sensitivity.csv"
 HEALTH = "health.csv"
 
 
@@ -72,7 +72,8 @@ def _write_joined(record: Path, part: Path, joined: Path, graph: Graph) -> None:
     health.joined(checks).to_csv(joined / HEALTH, index=False)
     registered = registration.joined([registration.of_run(run, jobs.jobs(run)) for run in runs])
     registered.to_csv(joined / f"{registration.NAME}.csv", index=False)
-    for file in {publish.SHOWN, REGISTERED} & {path.name for path in record.iterdir()}:
+    kept = {publish.SHOWN, REGISTERED, *(f"{name}.csv" for name in FROM_COMPLETIONS)}
+    for file in kept & {path.name for path in record.iterdir()}:
         shutil.copyfile(record / file, joined / file)
     run, table = with_curves(joined, graph)
     results = build(run, table)
@@ -104,11 +105,9 @@ def _check_fit(record: Path, part: Path, runs: Sequence[Run], numbers: Sequence[
     for run in runs:
         if shared := uncertainty.common(run):
             raise UserError(f"{run.record}: its seeds share {' and '.join(shared)}; run all seeds together")
-        if tables := [name for name in FROM_COMPLETIONS if run.artefact(f"{name}.csv").exists()]:
-            raise UserError(
-                f"{run.record}: {', '.join(tables)} cannot be made without the completions of all seeds; "
-                "run all seeds together"
-            )
+        if run.artefact(SENSITIVITY).exists():
+            words = "cannot be made without the completions of all seeds; run all seeds together"
+            raise UserError(f"{run.artefact(SENSITIVITY)}: {words}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

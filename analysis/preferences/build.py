@@ -21,6 +21,8 @@ from analysis.preferences import (
 from analysis.preferences.contenders import Contender, asked_tasks, baseline, contenders, judged_task
 from analysis.preferences.over_optimization import Track
 
+# tables that come from the completions of all seeds, which no record has
+FROM_COMPLETIONS = ("win_rates", "length_controlled", "over_optimization")
 BY_TASK = ("win_rates_by_task", "alignment_tax")  # tables that have a column `task`
 
 
@@ -55,8 +57,7 @@ def build(run: Run, table: pd.DataFrame) -> Preferences:
         "reward_models": reward_models.models(run, numbers),
         "labels": labels.labels(run, numbers),
     }
-    # tables that need more than the numbers of a record
-    for name in ("win_rates", "length_controlled", "over_optimization"):
+    for name in FROM_COMPLETIONS:
         frames[name] = run.kept(name, partial(frames.__getitem__, name))
     filled = {name: frame for name, frame in frames.items() if len(frame)}
     of_tasks = {name for table in BY_TASK if table in filled for name in filled[table].task}

@@ -26,7 +26,7 @@ from analysis.preferences import (
     sweeps,
     win_rates,
 )
-from analysis.preferences.build import Preferences
+from analysis.preferences.build import FROM_COMPLETIONS, Preferences
 from analysis.preferences.contenders import proxies
 from analysis.preferences.reward_fits import ALPHA, BETA, WRITTEN
 
@@ -114,14 +114,29 @@ class Page:
 
 def view(run: Run, table: pd.DataFrame, result: Preferences) -> View:
     """Return the section of preferences; `table` is the tidy table of the run."""
-    tables, captioned = [], []
+    tables, captioned, of_seeds = [], [], _of_seeds(run, result)
     for kind in KINDS:
         if (frame := result.tables.get(kind.name)) is not None:
             shown = Table(kind.name, kind.title, frame, kind.shown(frame))
             against = frame.against.iloc[0] if "{against}" in kind.caption else ""
             tables.append(shown)
-            captioned.append(Captioned(kind.title, kind.caption.format(against=against), shown.cells))
+            caption = kind.caption.format(against=against)
+            if kind.name in FROM_COMPLETIONS:
+                caption += of_seeds
+            captioned.append(Captioned(kind.title, caption, shown.cells))
     return View(tables, list(_figures(run, final(table), result)), Page(captioned))
+
+
+def _of_seeds(run: Run, result: Preferences) -> str:
+    """Return a sentence on the number of seeds of the tables FROM_COMPLETIONS; "" if they are of all.
+
+    A record that seeds were joined to (analysis/join.py) has these tables of its first seeds alone.
+    """
+    matrix = result.tables.get("win_rates")
+    seeds = len(run.seeds) if matrix is None else matrix.seeds.max()
+    if run.record is None or seeds == len(run.seeds):
+        return ""
+    return f" Of {seeds} of {len(run.seeds)} seeds: the record lacks the completions of the others."
 
 
 def _figures(run: Run, numbers: pd.DataFrame, result: Preferences) -> Iterator[Plan]:
@@ -130,7 +145,8 @@ def _figures(run: Run, numbers: pd.DataFrame, result: Preferences) -> Iterator[P
         yield Plan(
             "win-rates",
             f"Win rates by gold on {result.task}",
-            "How often the row's reply is better than the column's, ties half; grey: undecided.",
+            "How often the row's reply is better than the column's, ties half; grey: undecided."
+            + _of_seeds(run, result),
             partial(win_rates.draw, matrix),
             win_rates.alt_text(matrix),
         )

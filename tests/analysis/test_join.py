@@ -9,7 +9,9 @@ from papers import GRAPH
 
 from analysis import join
 from analysis.numbers.means import DASH
-from analysis.numbers.recorded import write
+from analysis.numbers.recorded import with_curves, write
+from analysis.preferences.build import build
+from analysis.preferences.view import view
 from analysis.provenance import health, registration
 from encore.errors import UserError
 
@@ -96,11 +98,28 @@ def test_other_arms_are_refused(tmp_path):
         join.join(record, part, GRAPH)
 
 
+def test_win_rates_stay_those_of_the_first_seeds_and_the_page_says_so(tmp_path):
+    name = "razor-cpu"
+    record, part = cut(tmp_path / "a", even=True, name=name), cut(tmp_path / "b", even=False, name=name)
+    first = pd.read_csv(record / "win_rates.csv")
+    first.assign(seeds=4).to_csv(record / "win_rates.csv", index=False)  # as a record of four seeds has it
+    controlled = (record / "length_controlled.csv").read_bytes()
+    join.join(record, part, GRAPH)
+    assert (pd.read_csv(record / "win_rates.csv").seeds == 4).all()
+    assert (record / "length_controlled.csv").read_bytes() == controlled
+    run, table = with_curves(record, GRAPH)
+    section = view(run, table, build(run, table))
+    captions = {table.title: table.caption for table in section.page.tables}
+    words = f"Of 4 of {len(run.seeds)} seeds: the record lacks the completions of the others."
+    assert captions["Win rates by gold"].endswith(words)
+    assert captions["Win rates at equal length"].endswith(words)
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [
         ("code-cpu", "its seeds share base model"),
-        ("helpful_harmless-cpu", "win_rates.* cannot be made without the completions"),
+        ("r1_zero-cpu", "sensitivity.* cannot be made without the completions"),
     ],
 )
 def test_what_needs_all_seeds_at_once_is_refused(tmp_path, name, why):

@@ -32,11 +32,8 @@ EXPECTED |= {
         "gdpo",
         "helpful_harmless",
         "staleness",
-        "on_policy_distillation",
-        "self_distillation",
         "scaling",
         "multi_turn",
-        "dpo_family",
         "mismatch",
     )
 }  # without a model of the Hub
