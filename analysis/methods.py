@@ -152,8 +152,8 @@ def _own_stages(run: Run, shown: Shown, seed: int) -> list[Node]:
     """Return the stages that lead from the checkpoint `start` to `end`, as the nodes that own them."""
     ends = [run.evaluation(shown.arm, name, seed) for name in (shown.start, shown.end)]
     # models that score an evaluation's answers, such as a reward model, are not part of the checkpoint
-    models = [run.graph.inputs(end).get("model") for end in ends]
-    before, after = (run.graph.with_upstream([model] if model else []) for model in models)
+    makers = [run.graph.maker(end) for end in ends]
+    before, after = (run.graph.with_upstream([maker] if maker else []) for maker in makers)
     return list(dict.fromkeys(run.graph.owner(node) for node in after if node not in before))
 
 

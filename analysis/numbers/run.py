@@ -126,7 +126,7 @@ class Run:
     def models(self, arm: str, checkpoint: str, seeds: Iterable[int]) -> int:
         """Return the number of different models that an arm's checkpoint has over these seeds."""
         evaluations = {self.graph.owner(self.evaluation(arm, checkpoint, seed)) for seed in seeds}
-        return len({self.graph.inputs(evaluation).get("model") for evaluation in evaluations})
+        return len({self.graph.maker(evaluation) for evaluation in evaluations})
 
     def stages(self, arm: str, seed: int, *kinds: str) -> list[Node]:
         """Return the nodes() that are stages of these kinds; by default, stages of any kind."""

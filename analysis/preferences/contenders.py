@@ -93,7 +93,7 @@ def _named(policy: Contender, among: Sequence[Contender], several: bool) -> Cont
 def model(run: Run, arm: str, checkpoint: str, seed: int) -> Node | str:
     """Return the owner of the stage that made a checkpoint's model; the model's name if no stage made it."""
     node = run.evaluation(arm, checkpoint, seed)
-    return run.graph.inputs(node).get("model") or str(run.graph.model_of(node))
+    return run.graph.maker(node) or str(run.graph.model_of(node))
 
 
 def baseline(run: Run, among: Sequence[Contender]) -> Contender | None:

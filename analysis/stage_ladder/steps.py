@@ -54,7 +54,7 @@ def made(run: Run, ladder: Sequence[Step], seed: int) -> dict[str, Made]:
     models: dict[str, Node | None] = {}
     for step in ladder:
         evaluation = run.evaluation(step.arm, step.checkpoint, seed)
-        model = models[step.name] = run.graph.inputs(evaluation).get("model")
+        model = models[step.name] = run.graph.maker(evaluation)
         of = tuple(run.graph.with_upstream([model])) if model else ()
         before = {node for other in by_name.values() for node in other.of}
         by_name[step.name] = Made(

@@ -201,7 +201,7 @@ def _beginning(run: Run, place: str) -> str:
 
 def _model(run: Run, arm: str, checkpoint: str) -> Node | None:
     """Return the stage whose model a checkpoint of the run's first seed is; None if no stage made it."""
-    return run.graph.inputs(run.evaluation(arm, checkpoint)).get("model")
+    return run.graph.maker(run.evaluation(arm, checkpoint))
 
 
 def _far_below(measure: str, before: pd.Series, after: pd.Series) -> pd.DataFrame:

@@ -166,12 +166,15 @@ class Graph:
     def inputs(self, node: Node) -> dict[str, Node]:
         """Return role -> the owner of the node in this role.
 
-        An evaluation's roles are "model", which it evaluates, and the roles of `evals.models` by which its
-        tasks score.
+        An evaluation's roles are "model" (see maker) and those of `evals.models` by which its tasks score.
         """
         if node not in self._inputs:
             self._inputs[node] = {role: self.owner(source) for role, source in self._sources(node).items()}
         return self._inputs[node]
+
+    def maker(self, evaluation: Node) -> Node | None:
+        """Return the stage whose model an evaluation measures; None if no stage made it."""
+        return self.inputs(evaluation).get("model")
 
     def model_of(self, node: Node) -> Elsewhere | None:
         """Return the model that a node takes from outside the recipe's stages, or None."""
@@ -248,8 +251,7 @@ class Graph:
         if node.kind == "stage":
             return self.needs(node)
         stage, role = self._checkpoint(node)
-        needed = self.needs(stage) if role else {}
-        model = stage if role is None else needed.get(role)
+        model = self.needs(stage).get(role) if role else stage
         return ({"model": model} if model else {}) | self._judges(node)
 
     def _judges(self, node: Node) -> dict[str, Node]:

@@ -154,7 +154,7 @@ class Jobs:
 
     def model(self, w: Any) -> str:
         """Return the model to be evaluated: a stage's metrics.json, or `hub:` and JSON for another model."""
-        source = self.graph.inputs(_node(w)).get("model")
+        source = self.graph.maker(_node(w))
         leaf = self.graph.model_of(_node(w))
         return source.sentinel if source else "hub:" + json.dumps(leaf and leaf.model_dump(), sort_keys=True)
 

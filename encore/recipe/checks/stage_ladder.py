@@ -28,7 +28,7 @@ def _check_at(graph: Graph, recipe: Recipe, scale: str) -> None:
         if step.at.partition("/")[0] not in recipe.arms(scale):
             continue
         arm, checkpoint = check_checkpoint(recipe, scale, path, step.at)
-        model = graph.inputs(Node(recipe.name, scale, arm, 0, checkpoint, "eval")).get("model")
+        model = graph.maker(Node(recipe.name, scale, arm, 0, checkpoint, "eval"))
         for name, made_of in above.items():
             if model in made_of:
                 raise UserError(
