@@ -166,7 +166,7 @@ class Graph:
     def inputs(self, node: Node) -> dict[str, Node]:
         """Return role -> the owner of the node in this role.
 
-        An evaluation's roles are "model" (see maker) and those of `evals.models` by which its tasks score.
+        An evaluation has "model" (see maker) and the roles of `evals.models` by which its tasks score.
         """
         if node not in self._inputs:
             self._inputs[node] = {role: self.owner(source) for role, source in self._sources(node).items()}
