@@ -124,7 +124,7 @@ def view(run: Run, table: pd.DataFrame, result: Preferences) -> View:
             if kind.name in FROM_COMPLETIONS:
                 caption += of_seeds
             captioned.append(Captioned(kind.title, caption, shown.cells))
-    return View(tables, list(_figures(run, final(table), result)), Page(captioned))
+    return View(tables, list(_figures(run, final(table), result, of_seeds)), Page(captioned))
 
 
 def _of_seeds(run: Run, result: Preferences) -> str:
@@ -139,14 +139,13 @@ def _of_seeds(run: Run, result: Preferences) -> str:
     return f" Of {seeds} of {len(run.seeds)} seeds: the record lacks the completions of the others."
 
 
-def _figures(run: Run, numbers: pd.DataFrame, result: Preferences) -> Iterator[Plan]:
+def _figures(run: Run, numbers: pd.DataFrame, result: Preferences, of_seeds: str) -> Iterator[Plan]:
     palette = colours(run.recipe.arms(run.scale))
     if (matrix := result.tables.get("win_rates")) is not None:
         yield Plan(
             "win-rates",
             f"Win rates by gold on {result.task}",
-            "How often the row's reply is better than the column's, ties half; grey: undecided."
-            + _of_seeds(run, result),
+            "How often the row's reply is better than the column's, ties half; grey: undecided." + of_seeds,
             partial(win_rates.draw, matrix),
             win_rates.alt_text(matrix),
         )
