@@ -2,8 +2,8 @@
 
     python -m analysis.sizes --recipe r1_zero --scale 1m --seeds 4 --out results/published/sizes
 
-The run is one of a scale other than cpu, whose record has the smallest size. `python -m analysis.publish
---index` writes the page.
+The run is one of a scale other than cpu, whose record has the smallest size. Seeds that were kept before, and
+are not in the run, stay. `python -m analysis.publish --index` writes the page.
 """
 
 import sys

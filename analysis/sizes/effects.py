@@ -80,9 +80,19 @@ def _effects(run: Run, verdicts: Sequence[Verdict], size: int, commit: str) -> I
 
 
 def keep(effects: Sequence[Effect], folder: Path) -> None:
-    """Write the effects of one run into `folder`, in place of its earlier effects."""
-    run = effects[0].recipe, effects[0].scale
-    rows = [effect for effect in read_effects(folder) if (effect.recipe, effect.scale) != run] + list(effects)
+    """Write the effects of one run into `folder`, in place of earlier effects of its seeds.
+
+    Other seeds of the same recipe, scale and size stay: a large size can be run a few seeds at a time.
+    """
+    recipe, scale, size = effects[0].recipe, effects[0].scale, effects[0].parameters
+    seeds = {effect.seed for effect in effects}
+    others = [
+        effect
+        for effect in read_effects(folder)
+        if (effect.recipe, effect.scale) != (recipe, scale)
+        or (effect.parameters == size and effect.seed not in seeds)
+    ]
+    rows = others + list(effects)
     rows.sort(key=lambda effect: (effect.recipe, effect.parameters, effect.claim, effect.seed))
     folder.mkdir(parents=True, exist_ok=True)
     pd.DataFrame(map(asdict, rows)).to_csv(folder / FILE, index=False)

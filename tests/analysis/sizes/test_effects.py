@@ -57,6 +57,23 @@ def test_effects_are_read_as_they_were_kept_and_a_run_replaces_its_own_alone(at_
     assert {e.difference for e in kept if e.scale == "1m"} == {0.5}
 
 
+def seeds_kept(folder: Path) -> list[int]:
+    return sorted(effect.seed for effect in effects.read_effects(folder))
+
+
+def test_further_seeds_of_a_size_are_added_and_another_size_replaces_it(at_base, tmp_path):
+    first = tenfold(at_base)
+    further = [replace(effect, seed=effect.seed + 100, difference=0.5) for effect in first]
+    effects.keep(first, tmp_path)
+    effects.keep(further, tmp_path)
+    assert seeds_kept(tmp_path) == sorted(effect.seed for effect in first + further)
+    effects.keep(first, tmp_path)
+    assert seeds_kept(tmp_path) == sorted(effect.seed for effect in first + further)
+    resized = [replace(effect, parameters=effect.parameters + 1) for effect in first]
+    effects.keep(resized, tmp_path)
+    assert seeds_kept(tmp_path) == sorted(effect.seed for effect in first)
+
+
 def test_the_page_shows_each_claim_at_each_size_with_its_slope(at_base, tmp_path):
     shutil.copytree(PUBLISHED / "r1_zero-cpu", tmp_path / "r1_zero-cpu")
     effects.keep(tenfold(at_base, added=0.3), tmp_path / effects.FOLDER)
