@@ -72,7 +72,7 @@ def test_the_counts_that_the_readme_gives_are_those_of_the_records():
         [line for record in current(RECORDS, GRAPH) for line in scoreboard.of_record(record, GRAPH)]
     )
     tally = claims.tally([*papers, *ours])
-    text = README.partition("So far")[2].partition("Three (")[0].replace("\n", " ")
+    text = README.partition("So far")[2].partition("Three:")[0].replace("\n", " ")
     assert text.startswith(f", on tiny models, of {sum(tally.values())} claims {tally['shown']} are shown (")
     for word, told in (
         ("shown, smaller", "shown but smaller"),
