@@ -10,12 +10,13 @@ sampled until the rollout is full of such mixed groups. As in the authors' code 
 mixed groups of the last round are dropped; and the number of rounds is bounded. A round has as many prompts
 as the rollout needs groups (in the authors' code three times as many).
 
-When the rounds are used up, the authors' code stops. Here a rollout with at least one mixed group is filled
-up with other groups, whose advantage is set to 0, and counted as `dynamic/underfull`.
+When the rounds are used up, the authors' code stops. Here the rollout is filled up with other groups, whose
+advantage is set to 0, and counted as `dynamic/underfull`: a policy that solves its problems, or that
+collapses, is trained to the end and can be evaluated. The stage stops only if its first rollout has no mixed
+group, because its problems are then too hard or too easy for it.
 """
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ from encore.learning import minibatch
 from encore.learning.completions import Record, correct
 from encore.learning.minibatch import Minibatch
 from encore.learning.prompt_order import rows_of
-from encore.learning.resumable import State, last_checkpoint
+from encore.learning.resumable import State
 from encore.learning.rollouts import Rollouts
 from encore.learning.scoring import Row
 
@@ -48,7 +49,7 @@ class MixedGroups(Rollouts):
 
         The other groups have no advantage. Each process fills its own part; a process whose part is full goes
         on sampling with the others and keeps nothing. Raises UserError if no process has sampled a mixed
-        group.
+        group in the stage's first rollout.
         """
         size = self.trainer.num_generations
         needed, rest = divmod(len(rows), size)
@@ -75,7 +76,8 @@ class MixedGroups(Rollouts):
         every_flag = [flag for of_round in flags for flag in gather_object(of_round)]
         for row, flag in zip(lines, every_flag, strict=True):
             row["kept"] = flag
-        if not sum(counts):
+        is_first = self.rounds_drawn == len(flags)
+        if is_first and not sum(counts):
             raise UserError(self.nothing_to_learn(lines))
         if mixed_groups < needed:  # only in the last round are there enough other groups
             others = [group for group in range(needed) if not mixed[group]]
@@ -90,13 +92,13 @@ class MixedGroups(Rollouts):
 
     def nothing_to_learn(self, rows: list[Record]) -> str:
         """Return the error message for `rows`, the completions of all rounds, in which no group is mixed."""
-        size, good = self.trainer.num_generations, last_checkpoint(Path(self.trainer.args.output_dir))
+        size = self.trainer.num_generations
         groups = len(rows) // size
         solved = sum(correct(row) for row in rows[::size]) / groups
         return (
             f"step {self.trainer.state.global_step + 1}: dynamic sampling found no group of mixed outcome in "
             f"{self.max_rounds} rounds of {groups // self.max_rounds} prompts: {solved:.0%} of the groups "
-            f"are all right, {1 - solved:.0%} all wrong; last good checkpoint: {good or 'none'}; take "
+            f"are all right, {1 - solved:.0%} all wrong; take "
             f"{'harder' if solved > 0.5 else 'easier'} problems, more samples a group (num_generations) "
             "or more rounds (dynamic_sampling.max_rounds)"
         )
