@@ -118,13 +118,13 @@ def test_win_rates_stay_those_of_the_first_seeds_and_the_page_says_so(tmp_path):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("code-cpu", "its seeds share base model"),
+        ("tools-cpu", "its seeds share base model"),
         ("r1_zero-cpu", "sensitivity.* cannot be made without the completions"),
     ],
 )
 def test_what_needs_all_seeds_at_once_is_refused(tmp_path, name, why):
     record, part = cut(tmp_path / "a", even=True, name=name), cut(tmp_path / "b", even=False, name=name)
-    if name == "code-cpu":
+    if name == "tools-cpu":
         runs = pd.concat(pd.read_csv(folder / "runs.csv.xz") for folder in (record, part))
         for folder in (record, part):
             shared = runs[runs.stage == "tiny_lm/pretrain"]

@@ -18,12 +18,12 @@ RECIPE = GRAPH.recipes["code"]
 VERDICTS = claims.read_verdicts(RECORDS / "code-cpu/claims.csv")
 
 
-def changed(claim: str, **keys: object) -> Recipe:
-    """The recipe of code in which a claim has other keys; None removes one."""
-    content = RECIPE.layers.content
+def changed(claim: str, recipe: Recipe = RECIPE, **keys: object) -> Recipe:
+    """The recipe, by default code, in which a claim has other keys; None removes one."""
+    content = recipe.layers.content
     other = {key: value for key, value in {**content["claims"][claim], **keys}.items() if value is not None}
     spec = content | {"claims": content["claims"] | {claim: other}}
-    return Recipe("code", Layers(spec), RECIPE.files)
+    return Recipe(recipe.name, Layers(spec), recipe.files)
 
 
 def test_verdicts_are_counted_by_whose_the_claims_are():
@@ -62,12 +62,13 @@ def test_a_reversed_claim_needs_its_sentence():
 
 def test_a_record_with_a_reversed_claim_and_no_sentence_is_not_published(monkeypatch):
     """Neither is a record judged anew, nor is the page of all records written."""
-    recipes = {**GRAPH.recipes, "code": changed(CLAIM, world=None)}
-    with pytest.raises(UserError, match=rf"claims\.{CLAIM}\.world: missing"):
-        publish.judged_anew(RECORDS / "code-cpu", Graph(recipes))
+    name, claim = "spurious_rewards", "random-lifts-accuracy"
+    recipes = {**GRAPH.recipes, name: changed(claim, GRAPH.recipes[name], world=None)}
+    with pytest.raises(UserError, match=rf"claims\.{claim}\.world: missing"):
+        publish.judged_anew(RECORDS / f"{name}-cpu", Graph(recipes))
     monkeypatch.setattr(publish, "load_all", lambda _: recipes)
     monkeypatch.setattr(Path, "write_text", lambda *_, **__: pytest.fail("something was written"))
-    with pytest.raises(UserError, match=rf"claims\.{CLAIM}\.world: missing"):
+    with pytest.raises(UserError, match=rf"claims\.{claim}\.world: missing"):
         publish.index(RECORDS.parents[1])
 
 
