@@ -53,6 +53,7 @@ from encore.recipe.metric_names import (
     OF_START,
     REACHED,
     SIGMOID,
+    TRAINED_TOKENS,
 )
 from encore.runtime.curves import Row, first_fifths
 
@@ -119,16 +120,22 @@ def reached(curve: pd.DataFrame, levels: Iterable[str]) -> dict[str, float]:
     return metrics
 
 
-def spent(curve: pd.DataFrame, timing: pd.DataFrame, flops: float) -> pd.DataFrame:
+def spent(
+    curve: pd.DataFrame, timing: pd.DataFrame, flops: float, training_flops: float = 0.0
+) -> pd.DataFrame:
     """Return the curves `flops` and `seconds` of a stage: what training has cost up to each logged step.
 
-    FLOPs grow with the curve `num_tokens`, up to `flops`, the total of the stage. Seconds are the sum of
+    FLOPs grow with the curve `num_tokens`, up to `flops`, the total of the stage. With dynamic sampling the
+    part `training_flops` of this total grows with the tokens that were trained on. Seconds are the sum of
     `step_time` in `timing`, the mean seconds of a step since the last logged one, without loading and saving.
     """
-    tokens, times = _series(curve, "num_tokens"), _series(timing, "step_time")
+    tokens, trained = _series(curve, "num_tokens"), _series(curve, TRAINED_TOKENS)
+    times = _series(timing, "step_time")
     costs = {}
     if len(tokens) and tokens.iloc[-1] > 0 and flops > 0:
-        costs["flops"] = tokens * flops / tokens.iloc[-1]
+        costs["flops"] = tokens / tokens.iloc[-1] * (flops - training_flops)
+        if training_flops:
+            costs["flops"] += trained / trained.iloc[-1] * training_flops
     if len(times):
         steps = np.diff(times.index.to_numpy(dtype=float), prepend=0.0)
         costs["seconds"] = (times * steps).cumsum()

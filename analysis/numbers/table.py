@@ -104,7 +104,8 @@ def _with_costs(run: Run, node: Node, curve: pd.DataFrame) -> pd.DataFrame:
     provenance = read_json(run.folder(node) / "provenance.json") or {}
     times = run.folder(node) / "timing.csv"
     timing = read_rows(times, ["step", "value"]) if times.exists() else curve.iloc[:0]
-    return pd.concat([curve, curve_metrics.spent(curve, timing, provenance.get("flops") or 0.0)])
+    flops, training_flops = (provenance.get(name) or 0.0 for name in ("flops", "training_flops"))
+    return pd.concat([curve, curve_metrics.spent(curve, timing, flops, training_flops)])
 
 
 def _evaluated(tasks: Row) -> Iterator[tuple[str, Row]]:

@@ -30,6 +30,7 @@ from encore.learning.prompt_order import rows_of
 from encore.learning.resumable import State
 from encore.learning.rollouts import Rollouts
 from encore.learning.scoring import Row
+from encore.recipe.metric_names import TRAINED_TOKENS
 
 
 class MixedGroups(Rollouts):
@@ -39,6 +40,7 @@ class MixedGroups(Rollouts):
     """
 
     rounds_drawn = 0  # rounds so far, which alone decide the next prompts
+    trained_tokens = 0  # tokens of prompts and completions in the rollouts so far, over all processes
 
     def __init__(self, *parts: Any, max_rounds: int):
         super().__init__(*parts)
@@ -59,7 +61,7 @@ class MixedGroups(Rollouts):
                 f"{size}; change per_device_train_batch_size or steps_per_generation"
             )
         parts: list[Minibatch] = []
-        mixed_groups, lines, flags = 0, [], []
+        mixed_groups, tokens, lines, flags = 0, 0, [], []
         while True:
             sampled, records = self.round(rows_of(self.trainer, self.rounds_drawn, len(rows)))
             self.rounds_drawn += 1
@@ -69,6 +71,7 @@ class MixedGroups(Rollouts):
             kept = [group for group, is_mixed in enumerate(mixed) if is_mixed][: needed - mixed_groups]
             flags.append([group in kept for group in range(needed) for _ in range(size)])
             parts.append(_groups(sampled, kept, size))
+            tokens += _tokens(parts[-1], _places(kept, size), records)
             mixed_groups += len(kept)
             counts = gather_object([mixed_groups])
             if min(counts) == needed or len(parts) == self.max_rounds:
@@ -80,9 +83,12 @@ class MixedGroups(Rollouts):
         if is_first and not sum(counts):
             raise UserError(self.nothing_to_learn(lines))
         if mixed_groups < needed:  # only in the last round are there enough other groups
-            others = [group for group in range(needed) if not mixed[group]]
-            filler = _groups(sampled, others[: needed - mixed_groups], size)
+            others = [group for group in range(needed) if not mixed[group]][: needed - mixed_groups]
+            filler = _groups(sampled, others, size)
+            tokens += _tokens(filler, _places(others, size), records)
             parts.append(replace(filler, advantages=torch.zeros_like(filler.advantages)))
+        self.trained_tokens += sum(gather_object([tokens]))
+        self.measures.set(TRAINED_TOKENS, self.trained_tokens)
         self.measures.add("dynamic/rounds", float(len(flags)))
         self.measures.add("dynamic/kept", sum(counts) * size / len(lines))
         self.measures.add("dynamic/underfull", float(min(counts) < needed))
@@ -104,13 +110,27 @@ class MixedGroups(Rollouts):
         )
 
     def state(self) -> State:
-        return {**super().state(), "rounds_drawn": self.rounds_drawn}
+        counts = {"rounds_drawn": self.rounds_drawn, "trained_tokens": self.trained_tokens}
+        return {**super().state(), **counts}
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        self.rounds_drawn = state["rounds_drawn"]
+        self.rounds_drawn, self.trained_tokens = state["rounds_drawn"], state["trained_tokens"]
 
 
 def _groups(batch: Minibatch, groups: list[int], size: int) -> Minibatch:
     """Return the completions of the chosen groups in this order; a group has `size` completions."""
-    return minibatch.rows(batch, [group * size + place for group in groups for place in range(size)])
+    return minibatch.rows(batch, _places(groups, size))
+
+
+def _places(groups: list[int], size: int) -> list[int]:
+    """Return the places of the completions of the chosen groups, each of `size` completions."""
+    return [group * size + place for group in groups for place in range(size)]
+
+
+def _tokens(part: Minibatch, places: list[int], records: list[Record]) -> int:
+    """Return the tokens of a part's prompts and completions.
+
+    Completions that are left out of the loss count too. `places`: the places of the completions in `records`.
+    """
+    return int(part.prompt_mask.sum()) + sum(records[place]["tokens"] for place in places)

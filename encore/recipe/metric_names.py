@@ -57,6 +57,8 @@ AREA = "auc"
 OF_AREA = re.compile(rf"{AREA}/(.+)")
 OF_TRAINING = ("last", "last_fifth", "first_fifth", "mean", "max", AREA)
 OF_START = re.compile(r"first_fifth/(.+)")
+# the curve of the tokens in all rollouts so far, without groups that dynamic sampling has left out
+TRAINED_TOKENS = "dynamic/trained_tokens"
 # effort until an accuracy is reached
 REACHED = re.compile(r"(updates|samples|flops|seconds)_to/accuracy=(0?\.\d*[1-9]\d*|1(?:\.0*)?)")
 # 1 if training collapsed, else 0

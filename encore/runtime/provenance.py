@@ -135,8 +135,13 @@ def gpu_memory() -> dict[str, int]:
     }
 
 
-def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[str, Any]:
+def record(
+    started: str, done: Fit, flops_a_token: float, formula: str, training_flops: float
+) -> dict[str, Any]:
     """Return the content of provenance.json.
+
+    `training_flops` is 0 unless tokens are left out before training. It is added to `flops_a_token` times the
+    number of all tokens.
 
     `wall_s` is the time without loading, over all parts of a resumed training. `cpu_s` (over all cores) is
     the time of this process and of the training in earlier processes. `memory_mib` (the peak) is of this
@@ -159,6 +164,7 @@ def record(started: str, done: Fit, flops_a_token: float, formula: str) -> dict[
         **done.rates,
         "tokens": done.tokens,
         "tokens_per_s": round(done.tokens / done.wall_s, 1) if done.wall_s > 0 else None,
-        "flops": flops_a_token * done.tokens,
+        "flops": flops_a_token * done.tokens + training_flops,
+        **({"training_flops": training_flops} if training_flops else {}),
         "flops_formula": formula,
     }

@@ -13,6 +13,7 @@ from typing import Any
 
 from encore.learning.completions import CompletionsLog
 from encore.learning.fit import clean
+from encore.learning.mixed_groups import MixedGroups
 from encore.learning.rollouts import Options
 from encore.learning.trainer import Method
 from encore.models import lora, reward_model
@@ -34,7 +35,7 @@ AT_FIRST = ("groups/wrong_in_mixed",)
 FORMULA = (
     "parameters x tokens of prompts and completions x (2 generation + 6 per iteration of forward and backward"
     " + 2 old log-probabilities, if computed + 2 reference, if beta is not 0);"
-    " too many by the 6 for groups that dynamic sampling leaves out; reward model not counted"
+    " without the 6 for groups that dynamic sampling leaves out; reward model not counted"
 )
 
 
@@ -65,8 +66,13 @@ def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callabl
 
     curve, scalars = setup.record(job, done.history, trainer.parts.measures.ratios, log)
     parameters = lora.parameters(ready.policy.model)
-    passes = 2 + 6 * args.num_iterations + 2 * (args.beta != 0)
-    passes += 2 * trainer.parts.policy.needs_old
+    active = parameters - idle(ready.policy.model)
+    passes = 2 + 2 * (args.beta != 0) + 2 * trainer.parts.policy.needs_old
+    training_passes, training_flops = 6 * args.num_iterations, 0.0
+    rollouts = trainer.parts.rollouts
+    if isinstance(rollouts, MixedGroups):
+        training_flops = training_passes * active * rollouts.trained_tokens
+        training_passes = 0
     return Outcome(
         metrics={
             **scalars,
@@ -76,8 +82,9 @@ def _train(stage: GrpoStage, job: Job, args: Any, caps: Caps, answering: Callabl
         },
         health=checks + health.training(curve, scalars, done.precision),
         fit=done,
-        flops_a_token=passes * (parameters - idle(ready.policy.model)),
+        flops_a_token=(passes + training_passes) * active,
         formula=FORMULA,
+        training_flops=training_flops,
         curve=curve,
         clean=partial(clean, job.workdir),
     )

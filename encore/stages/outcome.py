@@ -16,7 +16,10 @@ class Outcome:
     health: list[health.Check]
     fit: provenance.Fit
     flops_a_token: float
-    formula: str  # text that says how `flops_a_token` and the tokens are counted
+    formula: str  # text that says how floating-point operations and tokens are counted
+    # the operations on only those tokens that are trained on, if other tokens are left out; `flops_a_token`
+    # then lacks these operations
+    training_flops: float = 0.0
     curve: Sequence[curves.Row] = ()  # the curve without times; empty if nothing is trained
     clean: Callable[[], None] = lambda: None  # removes the training state
 
@@ -30,7 +33,7 @@ class Outcome:
         files.write(out.with_name("curve.csv"), curves.text(self.curve))
         files.write_json(
             out.with_name("provenance.json"),
-            provenance.record(started, self.fit, self.flops_a_token, self.formula),
+            provenance.record(started, self.fit, self.flops_a_token, self.formula, self.training_flops),
         )
         files.write_json(
             out,

@@ -65,6 +65,18 @@ def test_flops_grow_with_the_tokens_and_seconds_add_up():
     assert not len(curve_metrics.spent(curve([0.6]), timing.iloc[:0], flops=8e9))
 
 
+def test_flops_of_training_grow_with_the_tokens_that_dynamic_sampling_keeps():
+    counts = {"num_tokens": [100.0, 400.0], "dynamic/trained_tokens": [50.0, 100.0]}
+    rows = [
+        (step, name, value)
+        for name, values in counts.items()
+        for step, value in zip((4, 8), values, strict=True)
+    ]
+    tokens = pd.DataFrame(rows, columns=["step", "metric", "value"])
+    costs = curve_metrics.spent(tokens, tokens.iloc[:0], flops=1400.0, training_flops=600.0)
+    assert costs.value.tolist() == [100 * 2 + 50 * 6, 400 * 2 + 100 * 6]
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.01, 0.99), st.floats(0.01, 0.99))
 def test_a_higher_level_is_never_reached_sooner(accuracy, a, b):
     low, high = sorted((a, b))

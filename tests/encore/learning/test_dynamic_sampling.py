@@ -65,8 +65,8 @@ class Scripted(MixedGroups):
         self.prompts_seen += [row["prompt"] for row in rows]
         right = [place < count for count in counts for place in range(SIZE)]
         records = [
-            {"prompt": row["prompt"], "tokens": 1, "rewards": {"accuracy": float(is_right)}}
-            for row, is_right in zip(rows, right, strict=True)
+            {"prompt": row["prompt"], "tokens": number, "rewards": {"accuracy": float(is_right)}}
+            for number, (row, is_right) in enumerate(zip(rows, right, strict=True), first + 1)
         ]
         numbers = [first + i for i in range(len(rows))]
         completions = [[number + 1] * (number + 1) for number in numbers]
@@ -149,6 +149,21 @@ def test_too_few_mixed_groups_are_filled_up_without_advantage(scripted):
     assert trainer.measures.log["dynamic/underfull"] == [1.0]
     assert trainer.measures.log["dynamic/kept"] == [1 / 6]
     assert [row["kept"] for row in trainer.log.rows] == [i // SIZE == 1 for i in range(24)]
+
+
+def test_trained_tokens_are_those_of_the_rollouts(scripted):
+    """Groups that are left out do not count; a truncated completion and a group that fills up do."""
+    trainer = scripted([[0, 2, 4], [0, 4, 4], [1, 1, 1]], max_rounds=2)
+    expected = 0
+    for _ in range(2):
+        found, numbers = sample(trainer, 3)
+        expected += int(found.prompt_mask.sum()) + sum(number + 1 for number in numbers)
+        assert trainer.measures.log["dynamic/trained_tokens"] == [expected]
+    resumed = scripted([[1, 1, 1]])
+    resumed.trained_tokens = expected
+    found, numbers = sample(resumed, 3)
+    more = int(found.prompt_mask.sum()) + sum(number + 1 for number in numbers)
+    assert resumed.measures.log["dynamic/trained_tokens"] == [expected + more]
 
 
 def test_a_truncated_completion_out_of_the_loss_keeps_its_tokens():

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import stage_runs
 import torch
+from transformers import AutoTokenizer
 
 from encore.learning.mixed_groups import MixedGroups
 from encore.learning.trainer import RolloutTrainer
@@ -104,6 +105,21 @@ def test_a_stage_records_every_round_and_keeps_full_rollouts(filtered: Path):
     checks = {one["check"]: one["ok"] for one in record["health"]}
     assert checks["underfull"]
     assert "zero_variance" not in checks
+
+
+def test_operations_of_training_are_those_on_kept_completions(filtered: Path):
+    rows, record = read(filtered)
+    tokenizer = AutoTokenizer.from_pretrained(filtered / "checkpoints/grpo/final")
+    provenance = json.loads((filtered / "results/grpo/provenance.json").read_text())
+    parameters = record["metrics"]["parameters"]
+    trained = record["metrics"]["last/dynamic/trained_tokens"]
+    tokens = [len(tokenizer(row["prompt"]).input_ids) + row["tokens"] for row in rows]
+    assert sum(tokens) == provenance["tokens"]
+    assert sum(n for n, row in zip(tokens, rows, strict=True) if row["kept"]) == trained
+    assert provenance["training_flops"] == 6 * parameters * trained
+    old = reference = 2  # a rollout has four updates, and beta is not 0
+    sampling = (2 + old + reference) * parameters * provenance["tokens"]
+    assert provenance["flops"] == sampling + provenance["training_flops"]
 
 
 def test_one_problem_after_another_until_none_is_mixed_ends_the_stage(base: Path, tmp_path: Path):
