@@ -48,6 +48,7 @@ class Training:
     lora: int | None = None  # rank of the adapters
     nf4: bool = False  # whether the weights below the adapters have four bits
     scored: float = 0.0  # further forward passes of the policy, without gradient, per sequence and step
+    rounds: float = 1.0  # rollouts that are sampled and scored for each that is learnt from
     # whether policy and reference also read each prompt with another completion, without gradient
     mismatched: bool = False
     synced: bool = False  # whether the reference follows the policy

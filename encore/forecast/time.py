@@ -146,7 +146,7 @@ def _exchanged(job: Job, policy: Architecture, training: Training, gpu: GPU, ass
         return training.steps * 2 * training.bytes_a_weight * trained / link
     parts = max(training.batch / job.gpus / training.rows, 1.0)  # micro-batches of a GPU in a step
     # passes that gather the weights: forward, backward, gradients; scoring
-    gathers = 3 + training.scored + (1 if job.reference else 0)
+    gathers = 3 + training.scored * training.rounds + (1 if job.reference else 0)
     return training.steps * parts * gathers * 2 * policy.parameters / link
 
 
@@ -175,8 +175,8 @@ def _passes(job: Job, policy: Architecture, training: Training, again: bool) -> 
     backward = 1 if training.lora else 2
     extra = 1 if again and training.checkpointing else 0
     each = _forward(policy, training.mean / 2)
-    total = (1 + backward + extra + training.scored + training.mismatched) * each
-    uses = training.scored or 1.0  # the reference and rewards run once for each rollout
+    total = (1 + backward + extra + training.scored * training.rounds + training.mismatched) * each
+    uses = (training.scored or 1.0) * training.rounds  # the reference and rewards run once for each rollout
     if job.reference:
         total += (uses + training.mismatched) * _forward(of_model(job.reference), training.mean / 2)
     if job.critic:

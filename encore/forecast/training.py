@@ -75,6 +75,7 @@ def training_of(
         lora=lora.rank if lora else None,
         nf4=bool(lora and lora.quantized),
         scored=_scored(stage) if generation else 0.0,
+        rounds=_rounds(stage, assumed),
         mismatched=isinstance(stage, KtoStage),
         synced=getattr(args, "sync_ref_model", False),
         padding=_padding(stage, generation, processes) if generation and job.gpus else 1.0,
@@ -93,10 +94,9 @@ def _rollouts(
 ) -> tuple[Generation, int]:
     """Return the rollouts that a stage samples, and the number of its optimizer steps."""
     steps, caps = stage.steps, {0: stage.args.max_completion_length or POSITIONS}
-    rounds, tool = 1.0, None
+    rounds, tool = _rounds(stage, assumed), None
     if isinstance(stage, GrpoStage):
-        rounds, tool = (assumed.rounds if stage.dynamic_sampling else 1.0), stage.tool
-        caps = stage.caps_by_step or caps
+        tool, caps = stage.tool, stage.caps_by_step or caps
     if isinstance(stage, PolicyGradientStage):
         uses, rollout = stage.args.inner_steps, size
     else:
@@ -125,6 +125,11 @@ def _rollouts(
         return replace(every, engine="server", width=job.server or 1, share=share, ahead=ahead), steps
     width, sleeps = args.vllm_tensor_parallel_size, args.vllm_enable_sleep_mode
     return replace(every, engine="colocate", share=share, width=width, sleeps=sleeps), steps
+
+
+def _rounds(stage: Learning, assumed: Assumptions) -> float:
+    """Return how many rollouts a stage samples for each rollout that it learns from."""
+    return assumed.rounds if isinstance(stage, GrpoStage) and stage.dynamic_sampling else 1.0
 
 
 def _copies(graph: Graph, node: Node, stage: TrainingStage, assumed: Assumptions) -> float:

@@ -269,6 +269,20 @@ def test_a_model_that_an_earlier_stage_has_stretched_stays_so():
     )
 
 
+def test_every_round_of_dynamic_sampling_is_sampled_and_scored():
+    """The policy learns from one rollout of two, but samples both and computes old log-probabilities."""
+    filtered, plain = (
+        of_node(GRAPH, Node("scaling", "cpu", arm, 100, "grpo", "stage"), Assumptions(rounds=2.0))
+        for arm in ("base-recipe", "unfiltered")
+    )
+    one, two = (of_job(job, GPUS["H100"], Assumptions()).flops for job in (plain, filtered))
+    assert plain.training.scored == filtered.training.scored > 0
+    per_token = 2 * of_model(plain.policy).active
+    sampled = plain.generation.completions * (plain.generation.prompt + plain.generation.mean)
+    trained = plain.training.steps * plain.training.batch * plain.training.mean
+    assert two - one == pytest.approx(per_token * (sampled + trained), rel=0.1)
+
+
 @pytest.mark.parametrize(("arm", "passes"), [("base-recipe", 0.0), ("stale-4", 1.0), ("stale-4-plain", 0.0)])
 def test_a_stale_rollout_is_read_once_more_if_the_loss_corrects_for_its_age(arm, passes):
     job = of_node(GRAPH, Node("staleness", "cpu", arm, 1000, "grpo", "stage"), Assumptions())
