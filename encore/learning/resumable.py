@@ -171,16 +171,18 @@ class Resumable(Trainer):
     def restore(self, checkpoint: Path) -> None:
         """Restore the parts as they were when `checkpoint` was saved.
 
-        Raises UserError if `checkpoint` was saved by a version of Encore with other parts.
+        Raises UserError if `checkpoint` was saved by a version of Encore with other parts or states.
         """
         states = torch.load(_state_file(checkpoint), map_location="cpu", weights_only=True)
         parts = self.held()
+        message = f"{checkpoint}: another version of Encore saved it; remove it to start this stage again"
         if states.keys() != parts.keys():
-            raise UserError(
-                f"{checkpoint}: another version of Encore saved it; remove it to start this stage again"
-            )
-        for name, part in parts.items():
-            part.restore(states[name])
+            raise UserError(message)
+        try:
+            for name, part in parts.items():
+                part.restore(states[name])
+        except KeyError:
+            raise UserError(message) from None
 
     def _save_checkpoint(self, model, trial):
         folder = Path(self.args.output_dir)

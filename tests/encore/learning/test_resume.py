@@ -126,6 +126,17 @@ def test_a_checkpoint_of_another_version_is_one_line(tmp_path: Path):
         hand_made.trainer(tmp_path / "run").restore(tmp_path / "checkpoint-3")
 
 
+def test_so_is_a_checkpoint_whose_rollouts_lack_a_count(tmp_path: Path):
+    (tmp_path / "checkpoint-3").mkdir()
+    trainer = hand_made.trainer(tmp_path / "run")
+    trainer._tr_loss, trainer._globalstep_last_logged = torch.tensor(0.0), 0
+    states = {name: part.state() for name, part in trainer.held().items()}
+    del states["rollouts"]["sampled"]
+    torch.save(states, tmp_path / "checkpoint-3" / STATE)
+    with pytest.raises(UserError, match="checkpoint-3: another version of Encore saved it; remove it"):
+        trainer.restore(tmp_path / "checkpoint-3")
+
+
 def test_a_checkpoint_without_cpu_seconds_is_gone_on_from():
     clock = Clock()
     clock.restore((60.0, 1))
