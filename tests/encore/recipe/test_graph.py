@@ -286,7 +286,7 @@ def test_the_engine_of_evaluations_reaches_them():
         ),
         (
             Node("deepseekmath", "cpu", "base-recipe", 1, "after", "eval"),
-            "bf3c73239232daa409df7004173582f719f36404202a2a439848b62dbc823a55",
+            "a46c2a0da3db6b773b029d3db1749f0359e919c177c3574790444b03182ef879",
         ),
     ],
 )
