@@ -61,7 +61,8 @@ class MixedGroups(Rollouts):
                 f"{size}; change per_device_train_batch_size or steps_per_generation"
             )
         parts: list[Minibatch] = []
-        mixed_groups, tokens, lines, flags = 0, 0, [], []
+        trained: list[Record] = []  # the records of the completions in `parts`
+        mixed_groups, lines, flags = 0, [], []
         while True:
             sampled, records = self.round(rows_of(self.trainer, self.rounds_drawn, len(rows)))
             self.rounds_drawn += 1
@@ -71,7 +72,7 @@ class MixedGroups(Rollouts):
             kept = [group for group, is_mixed in enumerate(mixed) if is_mixed][: needed - mixed_groups]
             flags.append([group in kept for group in range(needed) for _ in range(size)])
             parts.append(_groups(sampled, kept, size))
-            tokens += _tokens(parts[-1], _places(kept, size), records)
+            trained += [records[place] for place in _places(kept, size)]
             mixed_groups += len(kept)
             counts = gather_object([mixed_groups])
             if min(counts) == needed or len(parts) == self.max_rounds:
@@ -85,8 +86,10 @@ class MixedGroups(Rollouts):
         if mixed_groups < needed:  # only in the last round are there enough other groups
             others = [group for group in range(needed) if not mixed[group]][: needed - mixed_groups]
             filler = _groups(sampled, others, size)
-            tokens += _tokens(filler, _places(others, size), records)
+            trained += [records[place] for place in _places(others, size)]
             parts.append(replace(filler, advantages=torch.zeros_like(filler.advantages)))
+        # of the records, because the mask lacks completions that are left out of the loss
+        tokens = sum(row["tokens"] for row in trained) + sum(int(part.prompt_mask.sum()) for part in parts)
         self.trained_tokens += sum(gather_object([tokens]))
         self.measures.set(TRAINED_TOKENS, self.trained_tokens)
         self.measures.add("dynamic/rounds", float(len(flags)))
@@ -126,11 +129,3 @@ def _groups(batch: Minibatch, groups: list[int], size: int) -> Minibatch:
 def _places(groups: list[int], size: int) -> list[int]:
     """Return the places of the completions of the chosen groups, each of `size` completions."""
     return [group * size + place for group in groups for place in range(size)]
-
-
-def _tokens(part: Minibatch, places: list[int], records: list[Record]) -> int:
-    """Return the tokens of a part's prompts and completions.
-
-    Completions that are left out of the loss count too. `places`: the places of the completions in `records`.
-    """
-    return int(part.prompt_mask.sum()) + sum(records[place]["tokens"] for place in places)

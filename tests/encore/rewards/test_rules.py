@@ -1,10 +1,10 @@
 """Reward functions: TRL's signature, R1-Zero's two rules, a fair coin, and mathematics in bounded time."""
 
 import random
+import time
 from types import SimpleNamespace
 
 import pytest
-from timing import takes_less
 
 from encore.errors import UserError
 from encore.rewards.math_answers import Comparer
@@ -183,9 +183,9 @@ def test_a_copied_question_is_no_answer(verify, question, gold, completion, righ
     "unit", ["\\boxed{", "8", "<answer>", "\\boxed{8} ", "{", "\ud800", "#### 8 ", "\\boxed 8\n"]
 )
 def test_a_megabyte_scores_nothing_at_once(verify, unit):
-    text = unit * (1_000_000 // len(unit))
-    assert not verify(Problem("q", "9", 0), text)
-    assert takes_less(4, lambda: verify(Problem("q", "9", 0), text))
+    start = time.perf_counter()
+    assert not verify(Problem("q", "9", 0), unit * (1_000_000 // len(unit)))
+    assert time.perf_counter() - start < 4
 
 
 def test_hub_tasks_take_accuracy_from_mathematics():
