@@ -96,7 +96,8 @@ class LogHandler(LogHandlerBase):
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(BrokenPipeError):  # raised for example in `snakemake -n | head`
             for line in self.lines(record):
-                print(line, file=self.stream, flush=True)
+                self.stream.write(f"{line}\n")  # one write, because other threads print to the stream too
+                self.stream.flush()
 
     def lines(self, record: logging.LogRecord) -> list[str]:
         about: dict[str, Any] = record.__dict__

@@ -48,7 +48,8 @@ def _show(pages: Iterable[Path]) -> None:
 
 
 def show_failure() -> None:
-    print("The same command goes on from here.", file=sys.stderr)
+    # one write, because the thread of the log writes to the same stream, between a text and its end of line
+    sys.stderr.write("The same command goes on from here.\n")
 
 
 class ShowUnchanged(logging.Filter):

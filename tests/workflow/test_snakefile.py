@@ -22,6 +22,7 @@ from encore.recipe.load import load_all
 from encore.recipe.machine import Resources
 from encore.runtime import digests, files, sentinel
 from encore.workflow import clean, marks, resources, start, targets
+from encore.workflow.console import show_failure
 from encore.workflow.jobs import Jobs
 from snakemake_logger_plugin_encore import (
     LogHandler,
@@ -276,6 +277,17 @@ def test_console_says_how_long_the_run_will_yet_take(tmp_path, monkeypatch):
     assert console.lines(record) == ["       4 of 5 jobs done, about a minute left"]
     os.utime("planned.json", (0, 0))  # of another run
     assert console.lines(record) == ["       4 of 5 jobs done"]
+
+
+def test_each_line_on_the_console_is_one_write(monkeypatch):
+    """The log has a thread of its own, whose lines else fall between another line's text and its end."""
+    writes: list[str] = []
+    stream = SimpleNamespace(write=writes.append, flush=lambda: None)
+    monkeypatch.setattr(sys, "stderr", stream)
+    console = LogHandler(OutputSettings(), None)
+    console.emit(logging.LogRecord("snakemake", logging.ERROR, "", 0, "text", (), None))
+    show_failure()
+    assert writes == ["text\n", "The same command goes on from here.\n"]
 
 
 def test_a_reason_of_many_files_is_short():
