@@ -11,7 +11,7 @@ from encore.recipe.graph import Node
 
 CLAIMED = [name for name, recipe in RECIPES.items() if recipe.document.claims]
 # Recipes with dials chosen on fewer than three seeds, or on seeds below 1000. Nothing may be added.
-HASTY = {"dapo", "dpo", "instructgpt", "iterative", "objectives"}
+HASTY = {"dpo", "instructgpt", "iterative", "objectives"}
 HASTY |= {"policy_gradient", "r1_zero", "rlaif"}
 # The convention of encore/recipe/claims.py, at `smallest_effect`: the first pattern that a metric has.
 CONVENTION = {
