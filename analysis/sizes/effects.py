@@ -80,17 +80,17 @@ def _effects(run: Run, verdicts: Sequence[Verdict], size: int, commit: str) -> I
 
 
 def keep(effects: Sequence[Effect], folder: Path) -> None:
-    """Write the effects of one run into `folder`, in place of earlier effects of its seeds.
+    """Write the effects of one run into `folder`, in place of earlier effects of its claims and seeds.
 
     Other seeds of the same recipe, scale and size stay: a large size can be run a few seeds at a time.
     """
     recipe, scale, size = effects[0].recipe, effects[0].scale, effects[0].parameters
-    seeds = {effect.seed for effect in effects}
+    replaced = {(effect.claim, effect.seed) for effect in effects}
     others = [
         effect
         for effect in read_effects(folder)
         if (effect.recipe, effect.scale) != (recipe, scale)
-        or (effect.parameters == size and effect.seed not in seeds)
+        or (effect.parameters == size and (effect.claim, effect.seed) not in replaced)
     ]
     rows = others + list(effects)
     rows.sort(key=lambda effect: (effect.recipe, effect.parameters, effect.claim, effect.seed))

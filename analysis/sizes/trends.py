@@ -36,7 +36,7 @@ class Trend:
 
 
 def trends(published: Path, graph: Graph) -> dict[str, list[Trend]]:
-    """Return recipe -> a trend for each primary claim that was tested at two sizes or more."""
+    """Return recipe -> a trend for each primary claim with two seeds or more at each of two sizes or more."""
     kept = effects.read_effects(published / effects.FOLDER)
     by_recipe: dict[str, list[Trend]] = {}
     for recipe in sorted({effect.recipe for effect in kept}):
@@ -45,8 +45,12 @@ def trends(published: Path, graph: Graph) -> dict[str, list[Trend]]:
         for effect in (*effects.of_base(published, recipe, graph), *larger):
             at[effect.claim][effect.parameters].append(effect.difference)
         claims = graph.recipes[recipe].document.claims
+        wide = {
+            claim: {size: values for size, values in sizes.items() if len(values) > 1}
+            for claim, sizes in at.items()
+        }
         by_recipe[recipe] = [
-            Trend(claims[claim], sizes, slope(sizes)) for claim, sizes in at.items() if len(sizes) > 1
+            Trend(claims[claim], sizes, slope(sizes)) for claim, sizes in wide.items() if len(sizes) > 1
         ]
     return {recipe: of_recipe for recipe, of_recipe in by_recipe.items() if of_recipe}
 

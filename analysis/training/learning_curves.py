@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -143,13 +144,14 @@ def of_rl(table: pd.DataFrame, by: str = "reward") -> pd.DataFrame:
     parts = []
     for _, rows in logged.groupby("arm", sort=False):
         nodes = rows.node[rows.metric == by].unique()  # in the order of training
-        done, spent = 0.0, dict.fromkeys(COUNTED, 0.0)
+        done = 0.0
+        spent: dict[Any, float] = {}  # (seed, metric) -> what the earlier stages took
         for node in nodes:
             part = rows[rows.node == node]
-            earlier = part.metric.map(spent).fillna(0.0)
+            earlier = [spent.get(place, 0.0) for place in zip(part.seed, part.metric, strict=True)]
             part = part.assign(step=part.step + done, value=part.value + earlier)
             done = part.step.max()
-            spent |= part[part.metric.isin(COUNTED)].groupby("metric").value.max().to_dict()
+            spent |= part[part.metric.isin(COUNTED)].groupby(["seed", "metric"]).value.max().to_dict()
             parts.append(part)
     return pd.concat(parts) if parts else logged[:0]
 

@@ -5,6 +5,7 @@ collectives reach of them. results/published/plan_checks.csv compares plans with
 only `mfu` was changed, once, after a look at that table: 0.30 had been too optimistic for most of its rows.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -77,13 +78,15 @@ USABLE = 0.92  # usable share of a GPU's memory; the rest is for CUDA, NCCL and 
 def change(assumed: Assumptions, changes: Mapping[str, Any]) -> Assumptions:
     """Return `assumed` with the fields in `changes`.
 
-    Raises UserError for a value that is not a number above 0, and for a share above 1.
+    Raises UserError for a value that is not a number above 0, for a share above 1, and for `rounds` below 1.
     """
     for name, value in changes.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
             raise UserError(f"{name}: expected a number above 0, got {value}")
         if name in ("mfu", "moe", "mbu", "prefill", "length", "document") and value > 1:
             raise UserError(f"{name}: expected a share of at most 1, got {value}")
+        if name == "rounds" and value < 1:
+            raise UserError(f"{name}: expected a number of at least 1, got {value}")
     return replace(assumed, **changes)
 
 

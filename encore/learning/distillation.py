@@ -143,10 +143,15 @@ def _in_line(minibatch: Minibatch, prompt_ids: Tensor, prompt_mask: Tensor) -> t
 def _head(model: Any) -> tuple[Tensor, Tensor | None, float, float | None]:
     """Return the weight and bias of a model's head, and the scale and the soft cap of its logits."""
     head, config = lora.below(model).get_output_embeddings(), model.config.get_text_config()
-    scale = getattr(config, "logit_scale", None)
-    return (
-        head.weight,
-        head.bias,
-        1.0 if scale is None else scale,
-        getattr(config, "final_logit_softcapping", None),
-    )
+    return head.weight, head.bias, _scale(config), getattr(config, "final_logit_softcapping", None)
+
+
+def _scale(config: Any) -> float:
+    """Return the factor of a model's logits, by whichever name its family has for it, as TRL does."""
+    for name in ("logit_scale", "output_multiplier", "lm_head_multiplier"):
+        if (scale := getattr(config, name, None)) is not None:
+            return scale
+    scaling = getattr(config, "logits_scaling", None)
+    if scaling is None:
+        return 1.0
+    return scaling if config.model_type == "hyperclovax" else 1 / scaling

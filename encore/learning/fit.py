@@ -56,7 +56,7 @@ def fit(trainer: Resumable, progress: Progress, keep: Keep | None = None) -> Fit
         discard_damaged(folder, progress.say)
         _remove_incomplete(folder)
     trainer.accelerator.wait_for_everyone()
-    trained_in = precision(trainer.args, trainer.model)
+    trained_in = precision(trainer.args, trainer.model, trainer.rounded_sampler)
     _watch(trainer, progress, keep, trained_in, times)
     newest = last_checkpoint(folder)
     if newest:

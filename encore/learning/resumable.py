@@ -155,6 +155,7 @@ class Resumable(Trainer):
     """A mixin for a `Trainer`: atomic checkpoints, exact resume, and a stop at a non-finite number."""
 
     args: Any  # an instance of the subclass's configuration class
+    rounded_sampler = False  # whether what samples for it is rounded on purpose
 
     @cached_property
     def clock(self) -> Clock:

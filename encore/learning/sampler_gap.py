@@ -33,7 +33,12 @@ class SamplerGap:
         return {"sampler_gap": total / tokens} if tokens else {}
 
 
-def precision(args: Any, model: Any) -> Precision:
-    """Return the precision in which `model` is trained with `args`, transformers' TrainingArguments."""
+def precision(args: Any, model: Any, rounded_sampler: bool = False) -> Precision:
+    """Return the precision in which `model` is trained with `args`, transformers' TrainingArguments.
+
+    It is "rounded" with `rounded_sampler`: if a stage's `sampler_precision` rounds what samples.
+    """
+    if rounded_sampler:
+        return "rounded"
     narrow = any(w.dtype in (torch.bfloat16, torch.float16) for w in model.parameters())
     return "half" if args.bf16 or args.fp16 or narrow else "full"

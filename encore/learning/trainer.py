@@ -120,6 +120,7 @@ class RolloutTrainer(Resumable, GRPOTrainer):
             lora.below(self.model)._is_fsdp_managed_module = True
         self.parts = _assembled(self, method)
         self.bottom_entropy_quantile = method.bottom_entropy_quantile
+        self.rounded_sampler = method.sampler_precision is not None
 
     def held(self) -> dict[str, Part]:
         return {**super().held(), **self.parts.kept}

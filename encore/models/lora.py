@@ -92,7 +92,9 @@ def parameters(model: Any) -> int:
 
 
 def _configuration(key: Lora, model: Any, seed: int, **options: Any) -> LoraConfig:
-    linear = {name.rpartition(".")[2] for name, m in model.named_modules() if isinstance(m, nn.Linear)}
+    head = model.get_output_embeddings()  # losses and samplers read its plain weight, without an adapter
+    layers = [name for name, m in model.named_modules() if isinstance(m, nn.Linear) and m is not head]
+    linear = {name.rpartition(".")[2] for name in layers}
     known("lora.targets", key.targets or [], sorted(linear), "linear layer")
     torch.manual_seed(seed)
     return LoraConfig(

@@ -3,6 +3,7 @@
 A quantity that was not measured is not checked.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,9 @@ from encore.errors import UserError
 from encore.runtime import curves, sentinel
 
 Severity = Literal["error", "warning"]
-Precision = Literal["full", "half"]  # half: bfloat16 or float16, by the weights' type or by autocast
+# half: trained in bfloat16 or float16, by the weights' type or by autocast; rounded: the sampler is
+# rounded on purpose, whatever the policy is trained in
+Precision = Literal["full", "half", "rounded"]
 
 FORMS = ("template", "chat")  # the keys by which a recipe sets the form of questions
 
@@ -48,6 +51,7 @@ class GapLimits(NamedTuple):
 SAMPLER_GAP: dict[Precision, GapLimits] = {
     "full": GapLimits(warns=0.005, stops=0.05, growth=None, rows=1),
     "half": GapLimits(warns=0.06, stops=0.3, growth=5.0, rows=5),
+    "rounded": GapLimits(warns=0.3, stops=math.inf, growth=None, rows=5),  # a gap is what was asked for
 }
 
 FLAT = "last_fifth/frac_reward_zero_std/"  # metric of a domain, whose name follows

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
+LONGEST = 200  # characters of the reason for which a value is missing
+
 
 @dataclass(frozen=True)
 class Failed:
@@ -52,7 +54,8 @@ def _decoded(value: Any) -> Any:
         return value
     ((kind, held),) = value.items()
     if kind == "error":
-        return Failed(str(held))
+        # a forged line may hold anything: a long text, or a surrogate that no tokenizer takes
+        return Failed(str(held)[:LONGEST].encode(errors="replace").decode())
     return READERS[kind](held)
 
 

@@ -67,8 +67,9 @@ def _train(stage: DistillationStage, job: Job, args: Any) -> Outcome:
 
     curve, scalars = setup.record(job, done.history, trainer.parts.measures.ratios, log)
     parameters, of_teacher = lora.parameters(ready.policy.model), lora.parameters(model)
-    counted = parameters - idle(ready.policy.model)
-    flops = counted * (2 + 6 * args.num_iterations) + 2 * args.num_iterations * (of_teacher - idle(model))
+    counted, counted_teacher = parameters - idle(ready.policy.model), of_teacher - idle(model)
+    sampling = teacher.on_policy * counted + (1 - teacher.on_policy) * counted_teacher
+    flops = 2 * sampling + args.num_iterations * (6 * counted + 2 * counted_teacher)
     return Outcome(
         metrics={
             **scalars,

@@ -23,7 +23,7 @@ UNREAD = (
     *("sapo_temperature_neg", "sapo_temperature_pos", "off_policy_mask_threshold", "entropy_coef"),
     *("use_adaptive_entropy", "entropy_coef_min", "entropy_coef_max", "entropy_coef_delta"),
     *("entropy_target", "top_entropy_quantile", "scale_rewards", "multi_objective_aggregation"),
-    *("vllm_importance_sampling_correction"),
+    "vllm_importance_sampling_correction",
 )
 
 

@@ -103,9 +103,15 @@ class GrpoStage(SamplingStage):
 
     @rule
     def _rounded_sampler(self) -> Iterator[Mistake]:
-        """Yield a mistake unless the sampler whose precision is set is the lean one."""
+        """Yield a mistake unless the sampler whose precision is set is the lean one, of plain weights.
+
+        In int8 and float8 the base weights and the adapters would be rounded apart, not their sum as in an
+        engine.
+        """
         if self.sampler_precision and self.sampler != "lean":
             yield "sampler_precision", "of sampler lean alone; write it, or leave the precision out"
+        if self.sampler_precision in ("int8", "float8") and self.lora:
+            yield "sampler_precision", "not beside lora; expected bfloat16 or float16, or no lora"
 
     @rule
     def _shared_prompts(self) -> Iterator[Mistake]:

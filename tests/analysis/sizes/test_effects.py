@@ -119,6 +119,27 @@ def test_a_run_that_has_not_finished_is_named_in_one_line(run, tmp_path):
         effects.of_run(replace(run, root=tmp_path))
 
 
+def test_a_claim_that_a_later_run_did_not_test_keeps_its_seeds(at_base, tmp_path):
+    first = tenfold(at_base)
+    claim = first[0].claim
+    later = [replace(effect, difference=0.5) for effect in first if effect.claim == claim]
+    effects.keep(first, tmp_path / effects.FOLDER)
+    effects.keep(later, tmp_path / effects.FOLDER)
+    kept = effects.read_effects(tmp_path / effects.FOLDER)
+    assert sorted((e.claim, e.seed) for e in kept) == sorted((e.claim, e.seed) for e in first)
+    assert {e.difference for e in kept if e.claim == claim} == {0.5}
+
+
+def test_a_size_of_one_seed_has_no_part_in_a_slope(at_base, tmp_path):
+    shutil.copytree(PUBLISHED / "r1_zero-cpu", tmp_path / "r1_zero-cpu")
+    larger = tenfold(at_base)
+    alone = [replace(e, scale="8m", parameters=10 * e.parameters) for e in larger if e.seed == larger[0].seed]
+    effects.keep(larger, tmp_path / effects.FOLDER)
+    effects.keep(alone, tmp_path / effects.FOLDER)
+    for trend in trends.trends(tmp_path, GRAPH)[RECIPE]:
+        assert list(trend.effects) == [134_848, 1_348_480]
+
+
 def test_effects_of_code_that_no_commit_has_are_not_kept(run, monkeypatch):
     monkeypatch.setattr(jobs, "jobs", lambda run, every=jobs.jobs: every(run).assign(dirty=True))
     with pytest.raises(UserError, match="trained from files that differ from 0123456789ab; a record"):

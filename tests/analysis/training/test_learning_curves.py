@@ -33,17 +33,20 @@ def test_the_kl_figure_names_its_reference(run, args, words):
 
 def test_rl_stages_of_an_arm_are_laid_end_to_end():
     rows = [
-        ("a", node, step, metric, value)
+        ("a", seed, node, step, metric, value)
         for node in ("sft", "one", "two")
+        for seed in (0, 1)
         for step in (1, 2)
-        for metric, value in (("entropy", 0.5), ("reward", 1.0), ("samples", 8.0 * step))
+        for metric, value in (("entropy", 0.5), ("reward", 1.0), ("samples", 8.0 * step * (seed + 1)))
         if node != "sft" or metric == "entropy"
     ]
-    table = pd.DataFrame(rows, columns=["arm", "node", "step", "metric", "value"])
+    table = pd.DataFrame(rows, columns=["arm", "seed", "node", "step", "metric", "value"])
     joined = learning_curves.of_rl(table)
     assert set(joined.node) == {"one", "two"}
-    assert joined[joined.metric == "entropy"].step.to_list() == [1, 2, 3, 4]
-    assert joined[joined.metric == "samples"].value.to_list() == [8, 16, 24, 32]
+    for seed, of_seed in joined.groupby("seed"):
+        assert of_seed[of_seed.metric == "entropy"].step.to_list() == [1, 2, 3, 4]
+        spent = [samples * (seed + 1) for samples in (8, 16, 24, 32)]  # each seed goes on from its own
+        assert of_seed[of_seed.metric == "samples"].value.to_list() == spent
 
 
 def test_a_teacher_is_no_part_of_its_students_curve():

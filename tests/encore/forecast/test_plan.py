@@ -1,6 +1,7 @@
 """Plans before anything is spent: memory by part, and what fits."""
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -123,10 +124,15 @@ def test_machines_are_read_and_a_wrong_one_named():
 
 
 @pytest.mark.parametrize("key", ["mfu", "price", "length"])
-@pytest.mark.parametrize("value", [0, -1, "much", True])
+@pytest.mark.parametrize("value", [0, -1, "much", True, math.nan, math.inf])
 def test_an_assumption_that_is_no_share_or_number_is_refused(key, value):
     with pytest.raises(UserError, match=f"{key}: expected a number above 0"):
         change(Assumptions(), {key: value})
+
+
+def test_dynamic_sampling_draws_no_fewer_rollouts_than_it_keeps():
+    with pytest.raises(UserError, match=r"rounds: expected a number of at least 1, got 0\.2"):
+        change(Assumptions(), {"rounds": 0.2})
 
 
 PAPER = [name for name, recipe in RECIPES.items() if "paper" in recipe.scales]

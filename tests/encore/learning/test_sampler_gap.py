@@ -80,4 +80,5 @@ def test_vllm_with_and_without_correction(correction, bf16, tmp_path):
 def test_the_precision_is_that_of_the_forward_pass(bf16, expected, tmp_path):
     built = hand_made.trainer(tmp_path, bf16=bf16)
     assert precision(built.args, built.model) == expected
+    assert precision(built.args, built.model, rounded_sampler=True) == "rounded"
     assert precision(built.args, built.model.bfloat16()) == "half"

@@ -213,6 +213,13 @@ def test_the_gap_of_a_sound_run_in_bf16_stops_nothing():
     assert lines_of(near_zero, 200, "half") == []  # five hundred times the first, and still sound
 
 
+def test_a_sampler_that_is_rounded_on_purpose_stops_nothing():
+    """In float8 SmolLM2-135M samples 0.086 nats from itself in float32, where 0.05 ends a run."""
+    assert lines_of(gaps(0.086, *[0.1] * 40), 200, "rounded") == []
+    (line,) = lines_of(gaps(*[0.5] * 40), 200, "rounded")  # a warning, and no error
+    assert "by 0.5 nats a token" in line
+
+
 @pytest.mark.parametrize("later", [0.17, 0.4])
 def test_a_gap_in_bf16_that_grows_fivefold_stops(later):
     history = gaps(*[0.03] * 10, *[later] * 5)

@@ -216,6 +216,13 @@ def test_what_a_program_may_send_is_never_right_and_never_raises(lines):
     assert not same(value, [4])
 
 
+@pytest.mark.parametrize("words", [r"\ud800", "x" * 60_000])
+def test_a_forged_reason_is_short_and_of_characters_that_a_tokenizer_takes(words):
+    (value,) = read_values(f'{{"error": "{words}"}}', 1)
+    assert isinstance(value, Failed)
+    assert 0 < len(value.why.encode()) <= 200
+
+
 def test_numbers_are_compared_within_the_tolerance_of_a_test():
     assert same(0.1 + 0.2, 0.3, 1e-9)
     assert not same(0.1 + 0.2, 0.3)

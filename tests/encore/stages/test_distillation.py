@@ -8,9 +8,13 @@ from typing import Any
 import jobs
 import pytest
 import stage_runs
+import torch
 from stage_runs import TASK, TEMPLATE, error_line
+from transformers import GraniteConfig, GraniteForCausalLM
 
 from encore.errors import UserError
+from encore.learning.distillation import _head
+from encore.recipe.kinds import distillation as kind
 
 POLICY, TEACHER = "results/pretrain/metrics.json", "results/grpo/metrics.json"
 # 4 micro-steps a rollout of 16 completions: windows of 2; a checkpoint every third step
@@ -142,3 +146,20 @@ def test_killed_at_any_micro_step(keys: dict[str, Any], kills: list[int], traine
     """A run has 26 micro-steps."""
     config = {name: value for name, value in {**DISTILLATION, **keys}.items() if value is not None}
     stage_runs.require_resumed(lambda name: stage(config, trained, tmp_path / name), kills)
+
+
+def test_the_logits_are_scaled_as_the_models_family_does():
+    small = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = GraniteConfig(vocab_size=16, num_key_value_heads=2, logits_scaling=8.0, **small)
+    model, ids = GraniteForCausalLM(config).eval(), torch.tensor([[3, 4, 5]])
+    weight, bias, scale, cap = _head(model)
+    assert (bias, cap) == (None, None)
+    with torch.no_grad():
+        states = model.model(ids).last_hidden_state
+        torch.testing.assert_close(scale * states @ weight.T, model(ids).logits)
+
+
+def test_every_argument_that_is_not_read_is_one():
+    unread = set(kind.UNREAD)
+    assert all(len(name) > 1 for name in unread)
+    assert "vllm_importance_sampling_correction" in unread

@@ -198,6 +198,8 @@ def test_an_unknown_layer_is_refused():
     model = language_model.build(Shape(**stage_runs.PRETRAIN["model"]), tokenizer, 0)
     with pytest.raises(UserError, match=r'lora.targets: unknown linear layer "q_prj"; did you mean "q_proj"'):
         lora.adapters(Lora(**{**LORA, "targets": ["q_prj"]}), model, 0)
+    with pytest.raises(UserError, match=r'lora\.targets: unknown linear layer "lm_head"'):
+        lora.adapters(Lora(**{**LORA, "targets": ["q_proj", "lm_head"]}), model, 0)  # losses read it plain
     assert lora.adapters(None, model, 0) is None
 
 

@@ -111,6 +111,10 @@ def test_sound(sound):
             "^tool.name: the calls act in world frozen_lake, but the task's world is chain; set task.world",
         ),
         (stage(sampler_precision="int8"), "^sampler_precision: of sampler lean alone; write it, or leave"),
+        (
+            stage(sampler_precision="float8", sampler="lean", lora={"rank": 4, "alpha": 8}),
+            "^sampler_precision: not beside lora; expected bfloat16 or float16, or no lora",
+        ),
         (stage(tool=ACTS), "^tool.name: the calls act in the environment of the task; name it: task.environ"),
         (
             stage(task=GUESS, tool=ACTS | {"call": ["<tool>", "</tool>"]}),
