@@ -26,7 +26,10 @@ def rounded(model: Any, precision: str) -> Any:
     """Return a copy of a transformers model in `precision`. Raises UserError for a mixture of experts."""
     made = copy.deepcopy(model)
     if precision in HALVES:
-        return made.to(HALVES[precision])
+        # not by made.to(…), which would round the frequencies of rotary positions too; engines keep them
+        for weight in made.parameters():
+            weight.data = weight.data.to(HALVES[precision])
+        return made
     if any(hasattr(module, "gate_up_proj") for module in made.modules()):
         raise UserError(f"sampler_precision: {precision} is of linear layers, not of experts; take bfloat16")
     narrow = of_int8 if precision == "int8" else of_float8

@@ -64,6 +64,14 @@ def test_the_copy_is_rounded_and_the_policy_is_not(precision: str):
     assert changed == ({*before} if precision in HALVES else linear)
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_the_frequencies_of_rotary_positions_are_not_rounded(precision: str):
+    built = model().float()
+    frequencies = built.model.rotary_emb.inv_freq
+    assert not torch.equal(frequencies.bfloat16().float(), frequencies)
+    assert torch.equal(rounded(built, precision).model.rotary_emb.inv_freq, frequencies)
+
+
 def test_the_weights_of_experts_are_no_linear_layers():
     sparse = model(kind="qwen3_moe", num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24)
     with pytest.raises(UserError, match="sampler_precision: int8 is of linear layers, not of experts"):
