@@ -45,7 +45,7 @@ class Fit:
     # the needs of a longer run of the same stage: `epochs` trained; seconds of this process's first step
     # (`first_step_s`) and of a later one (`step_s`); size of a resumable state (`state_mib`)
     rates: Mapping[str, float] = field(default_factory=dict)
-    precision: Precision = "full"  # precision in which the model was trained
+    precision: Precision = "full"  # in which the model was trained, or that its sampler was rounded
     earlier_cpu_s: float = 0.0  # CPU seconds of the training in earlier processes
 
 

@@ -33,9 +33,9 @@ from encore.stages.outcome import Outcome
 from encore.stages.policy import load_reference, loading_options, positions
 
 FORMULA = (
-    "tokens of prompts and completions x (policy parameters x (2 generation + 6 per iteration of forward and"
-    " backward) + 2 x teacher parameters per iteration); the response that a teacher with hindsight reads is"
-    " not counted"
+    "tokens of prompts and completions x (2 x parameters of policy and teacher, by what each samples,"
+    " + per iteration 6 x policy parameters, forward and backward, + 2 x teacher parameters); the response"
+    " that a teacher with hindsight reads is not counted"
 )
 # metrics whose mean over the first fifth of the steps is reported too
 AT_FIRST = ("divergence", "rewards/accuracy/mean")
