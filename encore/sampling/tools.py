@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from encore import own_code
 from encore.recipe.tool import Tool
 from encore.sandbox.pool import Job, Result, run
-from encore.sandbox.values import Failed
+from encore.sandbox.values import Failed, tokenizable
 from encore.worlds import check_acts
 from encore.worlds.calculator import ERROR, calculate
 from encore.worlds.episodes import Acting, observe
@@ -123,7 +123,7 @@ def _call_of(tool: Tool, turn: str) -> str | None:
 
 def _program(call: str) -> tuple[str, tuple[str, ...]]:
     """Return a program that runs a call and collects its output, and the expression for this output."""
-    text = call.encode(errors="replace").decode()
+    text = tokenizable(call)
     try:
         tree = ast.parse(text)
         last = tree.body[-1] if tree.body else None
@@ -142,4 +142,4 @@ def _printed(result: Result) -> Answer:
     (value,) = result.values
     if isinstance(value, Failed):
         return Answer(f"{ERROR}: {value.why if result.ended == 'done' else result.ended}", good=False)
-    return Answer(str(value).encode(errors="replace").decode().rstrip("\n"))
+    return Answer(tokenizable(str(value)).rstrip("\n"))

@@ -16,6 +16,11 @@ class Failed:
     why: str
 
 
+def tokenizable(text: str) -> str:
+    """Return a text with a question mark for each lone surrogate, which no tokenizer takes."""
+    return text.encode(errors="replace").decode()
+
+
 def read_values(lines: str, calls: int) -> tuple[Any, ...]:
     """Return the values (calls,) from the lines that inside.py sent; `Failed` for a missing or broken value.
 
@@ -54,8 +59,7 @@ def _decoded(value: Any) -> Any:
         return value
     ((kind, held),) = value.items()
     if kind == "error":
-        # a forged line may hold anything: a long text, or a surrogate that no tokenizer takes
-        return Failed(str(held)[:LONGEST].encode(errors="replace").decode())
+        return Failed(tokenizable(str(held)[:LONGEST]))  # a forged line may hold any text
     return READERS[kind](held)
 
 

@@ -67,9 +67,7 @@ def _train(stage: DistillationStage, job: Job, args: Any) -> Outcome:
 
     curve, scalars = setup.record(job, done.history, trainer.parts.measures.ratios, log)
     parameters, of_teacher = lora.parameters(ready.policy.model), lora.parameters(model)
-    counted, counted_teacher = parameters - idle(ready.policy.model), of_teacher - idle(model)
-    sampling = teacher.on_policy * counted + (1 - teacher.on_policy) * counted_teacher
-    flops = 2 * sampling + args.num_iterations * (6 * counted + 2 * counted_teacher)
+    counted = parameters - idle(ready.policy.model), of_teacher - idle(model)
     return Outcome(
         metrics={
             **scalars,
@@ -80,11 +78,20 @@ def _train(stage: DistillationStage, job: Job, args: Any) -> Outcome:
         },
         health=[*checks, *health.training(curve, scalars, done.precision)],
         fit=done,
-        flops_a_token=flops,
+        flops_a_token=operations(*counted, stage.on_policy, args.num_iterations),
         formula=FORMULA,
         curve=curve,
         clean=partial(clean, job.workdir),
     )
+
+
+def operations(policy: float, teacher: float, on_policy: float, iterations: int) -> float:
+    """Return the operations for a token, of which the policy samples the share `on_policy`: `FORMULA`.
+
+    `policy` and `teacher` are the numbers of parameters that a token passes through.
+    """
+    sampling = on_policy * policy + (1 - on_policy) * teacher
+    return 2 * sampling + iterations * (6 * policy + 2 * teacher)
 
 
 def _told(stage: DistillationStage) -> Told | None:

@@ -15,6 +15,7 @@ from transformers import GraniteConfig, GraniteForCausalLM
 from encore.errors import UserError
 from encore.learning.distillation import _head
 from encore.recipe.kinds import distillation as kind
+from encore.stages.distillation import operations
 
 POLICY, TEACHER = "results/pretrain/metrics.json", "results/grpo/metrics.json"
 # 4 micro-steps a rollout of 16 completions: windows of 2; a checkpoint every third step
@@ -123,6 +124,10 @@ def test_a_teacher_with_another_tokenizer(trained: Path, tmp_path: Path):
     ("keys", "says"),
     [
         ({"args": {"epsilon": 0.2}}, "args.epsilon: stage distillation does not read it; remove it"),
+        (
+            {"args": {"vllm_importance_sampling_correction": False}},
+            "args.vllm_importance_sampling_correction: stage distillation does not read it; remove it",
+        ),
         ({"rewards": {"accuracy": 1.0}}, "rewards.accuracy: expected 0, got 1: rewards are measured"),
         ({"sampler": None}, "on_policy: the teacher samples by sampler lean alone"),
         ({"args": {"use_vllm": True}}, "args.use_vllm: stage distillation samples by transformers"),
@@ -160,6 +165,12 @@ def test_the_logits_are_scaled_as_the_models_family_does():
 
 
 def test_every_argument_that_is_not_read_is_one():
-    unread = set(kind.UNREAD)
-    assert all(len(name) > 1 for name in unread)
-    assert "vllm_importance_sampling_correction" in unread
+    arguments = kind.DistillationStage.model_fields["args"].annotation.model_fields
+    assert set(kind.UNREAD) <= set(arguments)
+
+
+def test_who_samples_a_token_pays_for_it():
+    """Of a teacher three times as large; the policy is trained on the token in either case."""
+    assert operations(10, 30, 1.0, 1) == 2 * 10 + 6 * 10 + 2 * 30
+    assert operations(10, 30, 0.0, 1) == 2 * 30 + 6 * 10 + 2 * 30
+    assert operations(10, 30, 0.5, 2) == 2 * 20 + 2 * (6 * 10 + 2 * 30)
